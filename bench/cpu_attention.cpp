@@ -53,7 +53,7 @@ double measure(const Row& row, double seconds, ThreadPool& pool) {
   const std::int64_t pages = (row.context_of(0) + block - 1) / block, blocks = row.sequences * pages,
                      tokens = row.sequences * row.queries;
   const Shape cache_shape{blocks, row.kv_heads, block, row.head_size};
-  const std::int64_t cache_bytes = 2 * cache_shape.elements() * static_cast<std::int64_t>(size_of(row.cache));
+  const std::int64_t cache_bytes = 2 * cache_shape.elements() * byte_size(row.cache);
   const std::size_t copies =
       row.queries > 1
           ? 1

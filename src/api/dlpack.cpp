@@ -135,7 +135,7 @@ ByteRange range_of(const TensorView& view) {
   if (!view.present || view.elements() == 0) return {begin, begin};
   std::int64_t last = 0;
   for (int axis = 0; axis < view.shape.rank(); ++axis) last += (view.shape[axis] - 1) * view.strides[axis];
-  return {begin, begin + (last + 1) * static_cast<std::int64_t>(size_of(view.dtype))};
+  return {begin, begin + (last + 1) * byte_size(view.dtype)};
 }
 
 bool coincide(const TensorView& a, const TensorView& b) {

@@ -70,8 +70,7 @@ class TermSum {
 
 bool share_memory(const TensorView& a, const TensorView& b) {
   if (a.elements() == 0 || b.elements() == 0) return false;
-  const auto a_bytes = static_cast<std::int64_t>(size_of(a.dtype)),
-             b_bytes = static_cast<std::int64_t>(size_of(b.dtype));
+  const auto a_bytes = byte_size(a.dtype), b_bytes = byte_size(b.dtype);
   // a + sum(i * step) + byte = b + sum(j * step) + byte; j and b's byte count from their ends, so that every sign is
   // plus.
   TermSum sum;

@@ -52,7 +52,7 @@ LoadWeight loader_of(const GraphBuilder& from) {
     const ConstantMemory& memory = from.constants().find(name)->second;  // the compilation began with all of them
     TensorView part = memory.view;
     if (slice >= 0) {
-      const std::int64_t step = slice * part.strides[0] * static_cast<std::int64_t>(size_of(part.dtype));
+      const std::int64_t step = slice * part.strides[0] * byte_size(part.dtype);
       part = TensorView(part.as<std::byte>() + step, part.dtype, destination.shape, {part.strides[1], part.strides[2]});
     }
     copy_to_host(from.handle()->context, part, memory.on_device, destination.as<std::byte>());

@@ -51,6 +51,7 @@ const Row& row(DType dtype) { return rows[static_cast<std::size_t>(dtype)]; }
 }  // namespace
 
 std::size_t size_of(DType dtype) { return row(dtype).bytes; }
+std::int64_t byte_size(DType dtype) { return static_cast<std::int64_t>(row(dtype).bytes); }
 std::string_view name_of(DType dtype) { return row(dtype).name; }
 std::string_view stored_name_of(DType dtype) { return row(dtype).stored_name; }
 bool is_floating(DType dtype) { return row(dtype).kind == 'f'; }

@@ -24,6 +24,8 @@ inline constexpr int dtype_count = 0
 
 /// Size of one element in bytes.
 std::size_t size_of(DType dtype);
+/// The same as a number of bytes to count with: tensors have signed sizes.
+std::int64_t byte_size(DType dtype);
 /// Short lower-case name: "bf16", "i8", "f8_e4m3".
 std::string_view name_of(DType dtype);
 /// Name in a safetensors header: "BF16".

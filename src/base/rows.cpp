@@ -9,7 +9,7 @@ namespace cermet {
 Rows::Rows(const TensorView& view, int trailing) : data_(view.as<std::byte>()) {
   const int lead = view.shape.rank() - trailing;
   CERMET_ASSERT(lead >= 0);
-  const auto bytes = static_cast<std::int64_t>(size_of(view.dtype));
+  const auto bytes = byte_size(view.dtype);
   for (int axis = lead; axis < view.shape.rank(); ++axis) length_ *= view.shape[axis];
   std::optional<std::int64_t> expected_step;
   for (int axis = lead - 1; axis >= 0; --axis) {

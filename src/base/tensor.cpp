@@ -64,7 +64,7 @@ Dims to_dims(const Shape& shape) { return {shape.begin(), shape.end()}; }
 
 std::int64_t dense_bytes(DType dtype, const Shape& shape) {
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
-  std::optional<std::int64_t> bytes = static_cast<std::int64_t>(size_of(dtype));
+  std::optional<std::int64_t> bytes = byte_size(dtype);
   for (const std::int64_t dim : shape) bytes = bytes && dim > 0 ? checked_mul(*bytes, dim) : std::nullopt;
   if (!bytes)
     fail(Status::out_of_memory, "tensor {}{}: expected fewer than 2^63 bytes", name_of(dtype), shape.to_string());

@@ -22,7 +22,7 @@ struct TensorType {
   int rank() const { return static_cast<int>(dims.size()); }
   /// Number of elements and bytes; a Dim, because either may depend on a symbol.
   Dim elements() const { return product(dims); }
-  Dim bytes() const { return product(dims) * static_cast<std::int64_t>(size_of(dtype)); }
+  Dim bytes() const { return product(dims) * byte_size(dtype); }
   bool is_constant() const;       ///< no dimension is symbolic
   std::string to_string() const;  ///< "bf16[T, 4096]"
 };

@@ -91,7 +91,7 @@ void check_sizes(const std::vector<std::optional<TensorType>>& types, SymbolValu
     if (!type) continue;
     for (const Dim& dim : type->dims)
       for (const Symbol& symbol : dim.symbols()) maximum.set(symbol, symbol_maximum);
-    Dim bytes = static_cast<std::int64_t>(size_of(type->dtype));
+    Dim bytes = byte_size(type->dtype);
     for (const Dim& dim : type->dims) bytes = bytes * dim.value(maximum);  // throws where the size overflows
   }
 }

@@ -16,7 +16,7 @@ bool overlap(const TensorView& x, const TensorView& y) {
   const auto end = [&](const TensorView& view) {
     std::int64_t last = 0;
     for (int a = 0; a < view.shape.rank(); ++a) last += (view.shape[a] - 1) * view.strides[a];
-    return begin(view) + static_cast<std::uintptr_t>((last + 1) * static_cast<std::int64_t>(size_of(view.dtype)));
+    return begin(view) + static_cast<std::uintptr_t>((last + 1) * byte_size(view.dtype));
   };
   return x.elements() > 0 && y.elements() > 0 && begin(x) < end(y) && begin(y) < end(x);
 }

@@ -40,7 +40,7 @@ struct DenseCall {
   int x_pieces = 1, y_pieces = 1;
   std::optional<PairCounts> counts = {};  ///< of an uneven exchange
 
-  std::int64_t element_bytes() const { return static_cast<std::int64_t>(size_of(dtype)); }
+  std::int64_t element_bytes() const { return byte_size(dtype); }
   std::int64_t row_bytes() const { return row_elements * element_bytes(); }
   std::int64_t x_bytes() const { return piece * x_pieces * element_bytes(); }
   std::int64_t y_bytes() const { return piece * y_pieces * element_bytes(); }

@@ -97,9 +97,8 @@ class RankCase {
   }
 
   TensorView slice(const TensorView& stacked) const {
-    TensorView view(
-        stacked.as<std::byte>() + rank_ * stacked.strides[0] * static_cast<std::int64_t>(size_of(stacked.dtype)),
-        stacked.dtype, {}, {});
+    TensorView view(stacked.as<std::byte>() + rank_ * stacked.strides[0] * byte_size(stacked.dtype), stacked.dtype, {},
+                    {});
     for (int a = 1; a < stacked.shape.rank(); ++a) {
       view.shape.push_back(stacked.shape[a]);
       view.strides.push_back(stacked.strides[a]);

@@ -41,7 +41,7 @@ double bus_factor(Collective kind, int ranks) {
 
 CommTiming measure_collective(Communicator& communicator, Device& device, Stream* stream, Collective kind, DType dtype,
                               std::int64_t bytes, double seconds) {
-  const std::int64_t ranks = communicator.size(), element = static_cast<std::int64_t>(size_of(dtype));
+  const std::int64_t ranks = communicator.size(), element = byte_size(dtype);
   const std::int64_t share = std::max<std::int64_t>((bytes + ranks * element - 1) / (ranks * element), 1),
                      whole = share * ranks;
   const bool gathers = joins_result(kind), scatters = cuts_operand(kind) && kind != Collective::all_to_all;

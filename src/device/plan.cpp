@@ -12,7 +12,7 @@ ByteRange byte_range(const TensorView& view) {
   if (!view.present || view.elements() == 0) return {};
   std::int64_t last = 0;
   for (int axis = 0; axis < view.shape.rank(); ++axis) last += (view.shape[axis] - 1) * view.strides[axis];
-  return {view.as<const std::byte>(), (last + 1) * static_cast<std::int64_t>(size_of(view.dtype))};
+  return {view.as<const std::byte>(), (last + 1) * byte_size(view.dtype)};
 }
 
 void Plan::clear() {

@@ -129,7 +129,7 @@ void LaunchValues::read(std::size_t i) {
   const ManifestOperand& operand = m.operands[i];
   const TensorView& view = plan_.view(i, args_);
   if (!view.present || view.elements() == 0) return;
-  const auto bytes = static_cast<std::int64_t>(size_of(view.dtype));
+  const auto bytes = byte_size(view.dtype);
   bool fits = reinterpret_cast<std::uintptr_t>(view.data) % static_cast<std::uintptr_t>(operand.alignment) == 0 &&
               (operand.any_strides || is_dense(view));
   for (std::size_t a = 0; a < operand.dims.size(); ++a) {

@@ -125,7 +125,7 @@ class Matcher {
           break;
         }
         case Variable::Kind::size:
-          result_.values[v] = Interval::exactly(static_cast<std::int64_t>(size_of(result_.types[variable.operand])));
+          result_.values[v] = Interval::exactly(byte_size(result_.types[variable.operand]));
           break;
       }
     }

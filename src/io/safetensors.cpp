@@ -35,7 +35,7 @@ std::optional<std::int64_t> dense_bytes(DType dtype, std::span<const std::int64_
     bytes = checked_mul(*bytes, dim);
     if (!bytes) return bytes;
   }
-  return checked_mul(*bytes, static_cast<std::int64_t>(size_of(dtype)));
+  return checked_mul(*bytes, byte_size(dtype));
 }
 
 DType parse_dtype(Json field) {

@@ -28,7 +28,7 @@ struct StoredTensor {
   std::int64_t begin = 0, end = 0;  ///< bytes, from the start of the data section
 
   std::int64_t bytes() const { return end - begin; }
-  std::int64_t elements() const { return bytes() / static_cast<std::int64_t>(size_of(dtype)); }
+  std::int64_t elements() const { return bytes() / byte_size(dtype); }
 };
 
 /// "[320, 96]".

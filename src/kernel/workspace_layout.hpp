@@ -14,7 +14,7 @@ struct WorkspaceLayout {
 
   TensorView place(DType dtype, const Shape& shape) {
     const TensorView view(memory ? memory + bytes : nullptr, dtype, shape);
-    bytes += round_up(shape.elements() * static_cast<std::int64_t>(size_of(dtype)), alignment);
+    bytes += round_up(shape.elements() * byte_size(dtype), alignment);
     return view;
   }
 };

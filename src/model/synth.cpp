@@ -25,7 +25,7 @@ struct Shard {
 std::vector<Shard> split(const ModelConfig& config, std::int64_t max_bytes) {
   std::vector<Shard> shards(1);
   for (ExpectedTensor& tensor : expected_tensors(config)) {
-    std::int64_t bytes = static_cast<std::int64_t>(size_of(config.dtype));
+    std::int64_t bytes = byte_size(config.dtype);
     for (const std::int64_t dim : tensor.shape) bytes *= dim;
     if (shards.back().bytes > 0 && shards.back().bytes + bytes > max_bytes) shards.emplace_back();
     shards.back().tensors.push_back({std::move(tensor.name), config.dtype, std::move(tensor.shape)});
@@ -91,7 +91,7 @@ void Filler::write(SafetensorsWriter& writer, const Shard& shard, TensorPiece pi
   const std::int64_t bytes = std::min(fill_piece_bytes, writer.bytes_of(piece.tensor) - piece.begin);
   const std::span<std::byte> part = std::span(buffer).first(static_cast<std::size_t>(bytes));
   const RandomWeights& values = tensor.name.ends_with("norm.weight") ? norms_ : weights_;
-  values.fill(options_.seed, tensor.name, piece.begin / static_cast<std::int64_t>(size_of(tensor.dtype)), part);
+  values.fill(options_.seed, tensor.name, piece.begin / byte_size(tensor.dtype), part);
   writer.write(piece.tensor, piece.begin, part);
   done_ += bytes;
 }
@@ -115,7 +115,7 @@ SynthResult write_random_checkpoint(const SynthOptions& options, ThreadPool& poo
     result.tensors += static_cast<std::int64_t>(shard.tensors.size());
     result.bytes += shard.bytes;
   }
-  result.parameters = result.bytes / static_cast<std::int64_t>(size_of(config.dtype));
+  result.parameters = result.bytes / byte_size(config.dtype);
 
   NewFolder folder(options.out);
   require_disk_space(folder.path(), result.bytes);

@@ -16,9 +16,7 @@ constexpr std::int64_t piece_elements = 1 << 18;  // what a thread reads and con
 
 bool is_codes(DType dtype) { return dtype == DType::i8 || dtype == DType::f8_e4m3; }
 
-std::int64_t bytes_of(DType dtype, std::int64_t elements) {
-  return elements * static_cast<std::int64_t>(size_of(dtype));
-}
+std::int64_t bytes_of(DType dtype, std::int64_t elements) { return elements * byte_size(dtype); }
 
 /// "X" of "X.weight".
 std::string_view module_of(std::string_view tensor) { return tensor.substr(0, tensor.rfind('.')); }

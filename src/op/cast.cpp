@@ -43,7 +43,7 @@ std::int64_t load_bits(const TensorView& x, std::int64_t i) {
 }
 
 void store_low_bits(const TensorView& y, std::int64_t i, std::int64_t value) {
-  const auto bytes = static_cast<std::int64_t>(size_of(y.dtype));
+  const auto bytes = byte_size(y.dtype);
   static_assert(std::endian::native == std::endian::little);
   std::memcpy(y.as<char>() + element_offset(y, i) * bytes, &value, static_cast<std::size_t>(bytes));
 }

@@ -95,7 +95,7 @@ void reference(const ReferenceCall& call) {
   const TensorView dense_y(nullptr, y.dtype, y.shape);  // its strides turn a place into an index
   const ConvTensor out = conv_tensor(dense_y, g.channels_last);
   Window window(x, g, weight.shape[1]);
-  const std::int64_t row_bytes = window.length() * static_cast<std::int64_t>(size_of(weight.dtype));
+  const std::int64_t row_bytes = window.length() * byte_size(weight.dtype);
   for (std::int64_t n = 0; n < out.batch(); ++n)
     for (std::int64_t position = 0; position < out.positions(); ++position) {
       const ConvGeometry::Axes place{position / (out.dims[3] * out.dims[4]), position / out.dims[4] % out.dims[3],

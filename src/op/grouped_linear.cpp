@@ -57,8 +57,7 @@ struct Element {
     const std::int64_t length = x.shape[1], block = std::max(left.blocks, right.blocks) > 1
                                                         ? scale_block
                                                         : std::max<std::int64_t>(1, length);
-    const auto bytes = static_cast<std::int64_t>(size_of(x.dtype)),
-               weight_bytes = static_cast<std::int64_t>(size_of(w.dtype));
+    const auto bytes = byte_size(x.dtype), weight_bytes = byte_size(w.dtype);
     const std::byte *from = Rows(x).row(row), *weight = Rows(w).row(expert * w.shape[1] + column);
     DotProduct sum;
     for (std::int64_t begin = 0; begin < length; begin += block) {

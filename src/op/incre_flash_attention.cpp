@@ -341,8 +341,7 @@ OpSpec define() {
             const std::int64_t tokens = p.size(block_tables, 0) * p.size(block_tables, 1) * p.size(k_cache, axes.block);
             const std::int64_t vectors = p.size(k_cache, axes.heads) * (p.size(k_cache, 3) + p.size(v_cache, 3));
             const auto queries = (p.input(q).bytes().value(p.maximum)) + p.outputs[0].bytes().value(p.maximum);
-            return static_cast<double>(tokens * vectors * static_cast<std::int64_t>(size_of(p.input(k_cache).dtype)) +
-                                       queries);
+            return static_cast<double>(tokens * vectors * byte_size(p.input(k_cache).dtype) + queries);
           },
       .rounding_depth =
           [](const Problem& p) {

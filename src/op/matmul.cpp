@@ -64,7 +64,7 @@ void reference(const ReferenceCall& call) {
         if (is_integer(y.dtype)) {
           const std::uint64_t sum =
               whole_product(x, w, size_of(y.dtype), left.length, left.length_step, right.length_step);
-          const auto bytes = static_cast<std::int64_t>(size_of(y.dtype));
+          const auto bytes = byte_size(y.dtype);
           std::memcpy(y.as<std::byte>() + element_offset(y, (batch * rows + r) * columns + n) * bytes, &sum,
                       static_cast<std::size_t>(bytes));
           continue;

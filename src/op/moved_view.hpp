@@ -14,7 +14,7 @@ Permutation permutation_of(const Problem& transpose);
 
 /// Address of the element at `offset`, in elements, of a view.
 inline void* element_at(const TensorView& view, std::int64_t offset) {
-  return view.as<std::byte>() + offset * static_cast<std::int64_t>(size_of(view.dtype));
+  return view.as<std::byte>() + offset * byte_size(view.dtype);
 }
 
 /// x with its axes permuted; `shape` is the result's.

@@ -38,7 +38,7 @@ std::int64_t max_rows(const Problem& problem, std::size_t operand, int trailing)
 }
 
 MatrixBatch::MatrixBatch(const TensorView& view, bool reduction_first, const TensorView& result)
-    : data_(view.as<const std::byte>()), element_bytes_(static_cast<std::int64_t>(size_of(view.dtype))) {
+    : data_(view.as<const std::byte>()), element_bytes_(byte_size(view.dtype)) {
   const int rank = view.shape.rank(), reduction = reduction_first ? rank - 2 : rank - 1,
             outer = reduction_first ? rank - 1 : rank - 2;
   length = view.shape[reduction];

@@ -81,7 +81,7 @@ std::vector<float> embed(const CalibrationSet& set, const Checkpoint& checkpoint
   const auto scale = static_cast<float>(checkpoint.config().decoder.embedding_scale);
   const std::string name = checkpoint.config().decoder.embedding.name + ".weight";
   const StoredTensor& table = checkpoint.require(name, std::array{checkpoint.config().vocab_size, width});
-  const std::int64_t row_bytes = width * static_cast<std::int64_t>(size_of(table.dtype));
+  const std::int64_t row_bytes = width * byte_size(table.dtype);
   std::vector<float> hidden(static_cast<std::size_t>(set.tokens * width));
   AlignedBuffer stored(row_bytes);
   const TensorView row(stored.data(), table.dtype, {1, width});

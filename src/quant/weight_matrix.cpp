@@ -44,9 +44,7 @@ void narrow(std::span<const float> from, DType dtype, std::byte* to) {
   }
 }
 
-std::int64_t bytes_of(DType dtype, std::int64_t elements) {
-  return elements * static_cast<std::int64_t>(size_of(dtype));
-}
+std::int64_t bytes_of(DType dtype, std::int64_t elements) { return elements * byte_size(dtype); }
 
 void multiply(std::span<float> row, const WeightFactors& factors, std::int64_t index) {
   if (!factors.columns.empty())

@@ -11,7 +11,7 @@
 
 namespace cermet {
 std::int64_t dense_bytes(const TensorType& type, const SymbolValues& symbols) {
-  std::optional<std::int64_t> bytes = static_cast<std::int64_t>(size_of(type.dtype));
+  std::optional<std::int64_t> bytes = byte_size(type.dtype);
   for (const Dim& d : type.dims) {
     const std::int64_t size = d.value(symbols);
     if (size < 0)

@@ -109,7 +109,7 @@ bool trailing_dense(const ValueLayout& layout, const TensorType& type, int dims)
 }
 
 TensorView make_view(std::byte* memory, const ValueLayout& layout, DType dtype, const Shape& shape) {
-  TensorView view(memory + layout.offset * static_cast<std::int64_t>(size_of(dtype)), dtype, shape);
+  TensorView view(memory + layout.offset * byte_size(dtype), dtype, shape);
   for (std::size_t axis = 0; axis < layout.strides.size(); ++axis)
     view.strides[static_cast<int>(axis)] = layout.strides[axis];
   return view;

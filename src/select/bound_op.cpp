@@ -20,8 +20,7 @@ void pack_weight(const WeightLayout& layout, const TensorView& weight, std::byte
   if (weight.shape.rank() != 3) return layout.pack(weight, destination, pool);
   const std::int64_t step = round_up(layout.bytes(unit_of(weight.type())), AlignedBuffer::alignment);
   for (std::int64_t e = 0; e < weight.shape[0]; ++e) {
-    std::byte* matrix =
-        weight.as<std::byte>() + e * weight.strides[0] * static_cast<std::int64_t>(size_of(weight.dtype));
+    std::byte* matrix = weight.as<std::byte>() + e * weight.strides[0] * byte_size(weight.dtype);
     layout.pack(
         TensorView(matrix, weight.dtype, {weight.shape[1], weight.shape[2]}, {weight.strides[1], weight.strides[2]}),
         destination + e * step, pool);

@@ -68,7 +68,7 @@ CaseResult::CaseResult(const TensorType& type, int dense_dims, std::int64_t padd
 
 bool CaseResult::padding_untouched() const {
   const Rows allocated(memory.view, dense), used(view, dense);
-  const std::int64_t bytes = static_cast<std::int64_t>(size_of(view.dtype));
+  const std::int64_t bytes = byte_size(view.dtype);
   for (std::int64_t r = 0; r < allocated.count(); ++r)
     for (std::int64_t i = used.length() * bytes; i < allocated.length() * bytes; ++i)
       if (static_cast<unsigned char>(allocated.row(r)[i]) != pattern) return false;

@@ -21,7 +21,7 @@ struct LaidOut {
   LaidOut(DType dtype, const Shape& shape, const Shape& strides) {
     std::int64_t last = 0;
     for (int axis = 0; axis < shape.rank(); ++axis) last += std::max<std::int64_t>(shape[axis] - 1, 0) * strides[axis];
-    memory = AlignedBuffer((last + 1) * static_cast<std::int64_t>(size_of(dtype)));
+    memory = AlignedBuffer((last + 1) * byte_size(dtype));
     std::memset(memory.data(), 0, static_cast<std::size_t>(memory.size()));
     view = TensorView(memory.data(), dtype, shape, strides);
   }

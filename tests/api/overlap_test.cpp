@@ -17,10 +17,7 @@ std::set<std::int64_t> bytes_of(const TensorView& view, std::int64_t base, bool&
     for (int axis = view.shape.rank() - 1; axis >= 0; --axis)
       offset += rest % view.shape[axis] * view.strides[axis], rest /= view.shape[axis];
     for (std::size_t b = 0; b < size_of(view.dtype); ++b)
-      overlaps =
-          !bytes.insert(base + offset * static_cast<std::int64_t>(size_of(view.dtype)) + static_cast<std::int64_t>(b))
-               .second ||
-          overlaps;
+      overlaps = !bytes.insert(base + offset * byte_size(view.dtype) + static_cast<std::int64_t>(b)).second || overlaps;
   }
   return bytes;
 }
@@ -36,7 +33,7 @@ struct RandomView {
     Shape shape, strides;
     for (std::int64_t axis = 0, rank = below(4); axis < rank; ++axis)
       shape.push_back(1 + below(4)), strides.push_back(below(14));
-    base = below(40) * static_cast<std::int64_t>(size_of(dtype));
+    base = below(40) * byte_size(dtype);
     view = TensorView(memory + base, dtype, shape, strides);
   }
 };

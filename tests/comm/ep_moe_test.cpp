@@ -16,7 +16,7 @@ namespace {
 TensorView part_of(const TensorView& whole, int rank, std::int64_t ranks, bool drop) {
   TensorView part = whole;
   const std::int64_t count = whole.shape[0] / ranks;
-  part.data = whole.as<std::byte>() + rank * count * whole.strides[0] * static_cast<std::int64_t>(size_of(whole.dtype));
+  part.data = whole.as<std::byte>() + rank * count * whole.strides[0] * byte_size(whole.dtype);
   part.shape[0] = count;
   if (!drop) return part;
   TensorView row(part.data, part.dtype, {}, {});

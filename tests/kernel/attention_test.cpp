@@ -37,7 +37,7 @@ OwnedTensor integer_tensor(const std::vector<std::int32_t>& list) {
 /// Rows first .. last of the first axis.
 TensorView rows_between(const TensorView& view, std::int64_t first, std::int64_t last) {
   TensorView part = view;
-  part.data = view.as<std::byte>() + first * view.strides[0] * static_cast<std::int64_t>(size_of(view.dtype));
+  part.data = view.as<std::byte>() + first * view.strides[0] * byte_size(view.dtype);
   part.shape[0] = last - first;
   return part;
 }

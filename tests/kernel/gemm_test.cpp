@@ -21,7 +21,7 @@ CaseOperand weight_of(DType dtype, Dims dims) { return {{dtype, std::move(dims)}
 
 TensorView row_range(const TensorView& view, std::int64_t first, std::int64_t count) {
   TensorView part = view;
-  part.data = view.as<std::byte>() + first * view.strides[0] * static_cast<std::int64_t>(size_of(view.dtype));
+  part.data = view.as<std::byte>() + first * view.strides[0] * byte_size(view.dtype);
   part.shape[0] = count;
   return part;
 }

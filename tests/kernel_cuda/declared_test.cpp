@@ -35,7 +35,7 @@ bool is_covered(const TensorView& view, const Plan& plan,
       for (std::int64_t b = std::max<std::int64_t>(0, range.begin - whole.begin);
            b < std::min(whole.bytes, range.begin - whole.begin + range.bytes); ++b)
         touched[static_cast<std::size_t>(b)] = true;
-  const auto bytes = static_cast<std::int64_t>(size_of(view.dtype));
+  const auto bytes = byte_size(view.dtype);
   for (std::int64_t e = 0; e < view.elements() && whole.bytes > 0; ++e)
     for (std::int64_t b = 0; b < bytes; ++b)
       if (!touched[static_cast<std::size_t>(element_offset(view, e) * bytes + b)]) return false;

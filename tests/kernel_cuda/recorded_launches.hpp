@@ -125,7 +125,7 @@ class NullLaunches {
     const Shape shape = cermet::bind(type.dims, region_.maximum());
     Shape padded = shape;
     if (padded.rank() > 0) padded[padded.rank() - 1] += padding;
-    const auto bytes = static_cast<std::int64_t>(size_of(type.dtype));
+    const auto bytes = byte_size(type.dtype);
     memory_.push_back(device_->allocate(dense_bytes(type.dtype, padded) + offset * bytes));
     return TensorView(memory_.back().data() + offset * bytes, type.dtype, shape, dense_strides(padded));
   }

@@ -37,7 +37,7 @@ const std::byte* expected_address(const TensorView& view, const Dims& dims, std:
     const int at = axis - (leading - own);
     if (at >= 0 && view.shape[at] > 1) offset += index * view.strides[at];
   }
-  return view.as<std::byte>() + offset * static_cast<std::int64_t>(size_of(view.dtype));
+  return view.as<std::byte>() + offset * byte_size(view.dtype);
 }
 
 TEST(RegionLaunches, OfRowReductions) {
@@ -59,7 +59,7 @@ TEST(RegionLaunches, OfRowReductions) {
         const auto expect_rows = [&](const RowOperand& operand, const TensorView& view, bool has_columns,
                                      std::string_view what) {
           for (std::uint32_t row = 0; row < p.rows; ++row)
-            ASSERT_EQ(row_address(operand, p.dims, row, static_cast<std::int64_t>(size_of(view.dtype))),
+            ASSERT_EQ(row_address(operand, p.dims, row, byte_size(view.dtype)),
                       expected_address(view, program.dims, row, has_columns))
                 << what << ", row " << row;
         };

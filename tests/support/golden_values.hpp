@@ -154,10 +154,9 @@ inline std::string compare_with_golden(const GoldenCase& golden, const std::vect
         agrees = is_rounding_of(rounded, value, tolerance, format::rounded_to(rounded, load(found[o], i)));
       } else {
         store_text(one.view, 0, text);
-        agrees = std::memcmp(one.view.data,
-                             found[o].as<char>() +
-                                 element_offset(found[o], i) * static_cast<std::int64_t>(size_of(found[o].dtype)),
-                             size_of(found[o].dtype)) == 0;
+        agrees =
+            std::memcmp(one.view.data, found[o].as<char>() + element_offset(found[o], i) * byte_size(found[o].dtype),
+                        size_of(found[o].dtype)) == 0;
       }
       if (!agrees)
         return fmt::format("result {}, element {}: expected {} ({}), found {}", o, i, text,

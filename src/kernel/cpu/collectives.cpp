@@ -17,7 +17,7 @@ TensorView slice_of(const TensorView& stacked, std::int64_t rank, std::int64_t f
     offset += first * stacked.strides[1];
     slice.shape[1] = count;
   }
-  slice.data = stacked.as<std::byte>() + offset * static_cast<std::int64_t>(size_of(stacked.dtype));
+  slice.data = stacked.as<std::byte>() + offset * byte_size(stacked.dtype);
   return slice;
 }
 

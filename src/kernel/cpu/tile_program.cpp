@@ -62,7 +62,7 @@ void TileRun::look_at(std::size_t extra, const Shape& result) {
   ExtraView& to = extras_[extra];
   const BoundTileProgram::Extra& e = program_.extras_[extra];
   const TensorView& view = *to.view;
-  to.element_bytes = static_cast<std::int64_t>(size_of(view.dtype));
+  to.element_bytes = byte_size(view.dtype);
   to.data = view.as<const std::byte>() + e.what.first * to.element_bytes;
   if (e.what.extent == TileProgram::Extent::column) return look_at_columns(extra, result);
   if (e.what.extent != TileProgram::Extent::scalar)
@@ -74,7 +74,7 @@ void TileRun::look_at(std::size_t extra, const Shape& result) {
 /// Rows of a matrix by integers that go with the rows of the results, among some of which they may repeat.
 void TileRun::look_at_indices(std::size_t extra, const TensorView& indices, const Shape& result) {
   ExtraView& to = extras_[extra];
-  to.element_bytes = static_cast<std::int64_t>(size_of(to.view->dtype));
+  to.element_bytes = byte_size(to.view->dtype);
   to.rows.emplace(*to.view);
   TensorView repeated(indices.data, indices.dtype, {}, {});
   for (int axis = 0; axis + 1 < result.rank(); ++axis) {

@@ -42,13 +42,13 @@ void enqueue(const LaunchArgs& args, const void* from, void* to, std::initialize
   CopyAxes axes;
   for (const Axis& axis : lead) axes.append(axis.size, {axis.from, axis.to});
   for (int a = first_axis; a < y.shape.rank(); ++a) axes.append(y.shape[a], {x.strides[a], y.strides[a]});
-  enqueue_copy(*args.queue, copy, axes, from, to, static_cast<std::int64_t>(size_of(y.dtype)));
+  enqueue_copy(*args.queue, copy, axes, from, to, byte_size(y.dtype));
 }
 
 void fill_zeros(const LaunchArgs& args, const TensorView& slice) {
   CopyAxes axes;
   for (int a = 0; a < slice.shape.rank(); ++a) axes.append(slice.shape[a], {0, slice.strides[a]});
-  enqueue_copy(*args.queue, copy, axes, nullptr, slice.data, static_cast<std::int64_t>(size_of(slice.dtype)));
+  enqueue_copy(*args.queue, copy, axes, nullptr, slice.data, byte_size(slice.dtype));
 }
 
 /// Every slice but that of `root`.
@@ -99,8 +99,7 @@ void collective(const LaunchArgs& args, const Settings& settings) {
         CopyAxes axes;
         axes.append(ranks - 1, {0, y.strides[0]});
         for (int a = 1; a < y.shape.rank(); ++a) axes.append(y.shape[a], {y.strides[a], y.strides[a]});
-        enqueue_copy(*args.queue, copy, axes, y.data, element_at(y, y.strides[0]),
-                     static_cast<std::int64_t>(size_of(y.dtype)));
+        enqueue_copy(*args.queue, copy, axes, y.data, element_at(y, y.strides[0]), byte_size(y.dtype));
       }
       return;
     case Collective::reduce_to:
@@ -128,7 +127,7 @@ void collective(const LaunchArgs& args, const Settings& settings) {
 void uneven_all_to_all(const LaunchArgs& args) {
   const TensorView &x = args.inputs[0], &counts = args.inputs[1], &y = args.outputs[0];
   if (y.elements() == 0) return;
-  const auto bytes = static_cast<std::int64_t>(size_of(x.dtype));
+  const auto bytes = byte_size(x.dtype);
   AxesBuilder<2> row;
   for (int a = 2; a < x.shape.rank(); ++a) row.append(x.shape[a], {x.strides[a], y.strides[a]});
   std::int64_t run = row.run_length({true, true}, 16 / bytes);

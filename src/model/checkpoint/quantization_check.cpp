@@ -19,7 +19,7 @@ constexpr std::int64_t check_piece_bytes =
 /// Calls visit(value) for every element, reading in pieces.
 template <class Visit>
 void for_values(const Checkpoint& checkpoint, const StoredTensor& tensor, Visit visit) {
-  const auto element = static_cast<std::int64_t>(size_of(tensor.dtype));
+  const auto element = byte_size(tensor.dtype);
   const bool packed_scale = tensor.dtype == DType::i64 && tensor.name.ends_with("_scale");
   std::vector<std::byte> piece(static_cast<std::size_t>(std::min(check_piece_bytes, tensor.bytes())));
   for (std::int64_t at = 0; at < tensor.bytes(); at += check_piece_bytes) {

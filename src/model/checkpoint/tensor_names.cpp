@@ -91,7 +91,7 @@ std::int64_t layer_of(std::string_view name) {
 /// Rows [first, first + rows) of a stack seen as rows of `columns`.
 PlacedTensor slice_of(const PlacedTensor& stack, std::string name, std::int64_t first, std::int64_t rows,
                       std::int64_t columns) {
-  const std::int64_t row_bytes = columns * static_cast<std::int64_t>(size_of(stack.tensor.dtype));
+  const std::int64_t row_bytes = columns * byte_size(stack.tensor.dtype);
   PlacedTensor slice{{std::move(name), stack.tensor.dtype, {rows, columns}, stack.tensor.begin + first * row_bytes, 0},
                      stack.file};
   slice.tensor.end = slice.tensor.begin + rows * row_bytes;

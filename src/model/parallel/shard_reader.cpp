@@ -86,7 +86,7 @@ class ShardedTensors {
     const StoredTensor* stored = reader_.find(name);
     if (stored == nullptr || (!name.ends_with(".weight") && stored->elements() == 1)) return;  // one scale for all rows
     Piece piece{.local = *stored, .stored = stored, .segments = part.segments, .rows = part.axis == 0};
-    const auto size = static_cast<std::int64_t>(size_of(stored->dtype));
+    const auto size = byte_size(stored->dtype);
     // Four columns to a packed word, each + 128.
     const bool packed = name.ends_with("_packed");
     const std::int64_t columns_of_element = packed ? 4 : 1;

@@ -47,7 +47,7 @@ inline void store(const TensorView& view, std::int64_t index, double value) {
 /// Copies one element: bit for bit between equal types, else as store(load()).
 inline void copy_element(const TensorView& from, std::int64_t i, const TensorView& to, std::int64_t j) {
   if (from.dtype != to.dtype) return store(to, j, load(from, i));
-  const auto bytes = static_cast<std::int64_t>(size_of(from.dtype));
+  const auto bytes = byte_size(from.dtype);
   std::memcpy(to.as<char>() + element_offset(to, j) * bytes, from.as<const char>() + element_offset(from, i) * bytes,
               static_cast<std::size_t>(bytes));
 }

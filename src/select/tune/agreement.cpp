@@ -47,7 +47,7 @@ bool is_finite(double value) { return std::isfinite(value); }
 }  // namespace
 
 std::vector<double> sampled_values(const TensorView& result, const DeviceQueue& queue) {
-  const std::int64_t count = result.elements(), size = static_cast<std::int64_t>(size_of(result.dtype));
+  const std::int64_t count = result.elements(), size = byte_size(result.dtype);
   const std::int64_t pieces = std::min(most_pieces, (count + piece - 1) / piece);
   std::vector<double> values;
   AlignedBuffer host(queue.device ? piece * size : 0);

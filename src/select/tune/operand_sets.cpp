@@ -88,8 +88,7 @@ void OperandSets::draw(std::int64_t sets) {
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     if (!region_.has(i) || layout_of(i)) continue;
     const BenchFill values = bench_fill(region_, i, values_);
-    const std::int64_t size = static_cast<std::int64_t>(size_of(region_.operand_type(i).dtype)),
-                       count = inputs_[i].bytes / size;
+    const std::int64_t size = byte_size(region_.operand_type(i).dtype), count = inputs_[i].bytes / size;
     if (!queue_.device) {
       for (std::int64_t set = 0; set < sets; ++set) values.write(at(set, inputs_[i]), 0, count, set, pool_);
       continue;

@@ -228,7 +228,7 @@ std::unique_ptr<Device> make_cuda_device(int index) { return std::make_unique<Cu
 TensorMap encode_windows(const Device& device, const WindowMapShape& shape) {
   const CurrentContext current(context_of(device)->handle());
   CUtensorMap map{};
-  const auto element = static_cast<std::int64_t>(size_of(shape.dtype));
+  const auto element = byte_size(shape.dtype);
   const auto bytes = [&](std::int64_t elements) { return static_cast<cuuint64_t>(elements * element); };
   const auto size = [](std::int64_t count) { return static_cast<cuuint64_t>(count); };
   // From the innermost axis on: channels, columns, rows, samples.

@@ -9,18 +9,17 @@ namespace {
 
 using Call = BatchedAttention;
 
-std::int64_t bytes_of(const TensorView& view) { return static_cast<std::int64_t>(size_of(view.dtype)); }
-
 /// Bytes between elements of a row; 0 where they are side by side.
 std::int64_t element_step(const TensorView& view, const AttentionAxes& axes) {
-  return axes.size == 3 ? 0 : view.strides[axes.size] * bytes_of(view);
+  return axes.size == 3 ? 0 : view.strides[axes.size] * byte_size(view.dtype);
 }
 
 KeyRows rows_of(const TensorView& view, const AttentionAxes& axes, std::int64_t batch, std::int64_t head) {
   KeyRows rows;
-  rows.element_bytes = bytes_of(view);
-  rows.data = view.as<const std::byte>() + (batch * view.strides[0] + head * view.strides[axes.heads]) * bytes_of(view);
-  rows.row_step = view.strides[axes.tokens] * bytes_of(view);
+  rows.element_bytes = byte_size(view.dtype);
+  rows.data =
+      view.as<const std::byte>() + (batch * view.strides[0] + head * view.strides[axes.heads]) * byte_size(view.dtype);
+  rows.row_step = view.strides[axes.tokens] * byte_size(view.dtype);
   rows.element_step = element_step(view, axes);
   return rows;
 }
@@ -32,7 +31,7 @@ ScoreOperand score_operand(const LaunchArgs& args, std::size_t operand, std::int
   const TensorView& view = args.inputs[operand];
   const auto step = [&](int axis) -> std::int64_t {
     const int own = axis - (4 - view.shape.rank());
-    return own < 0 || view.shape[own] == 1 ? 0 : view.strides[own] * bytes_of(view);
+    return own < 0 || view.shape[own] == 1 ? 0 : view.strides[own] * byte_size(view.dtype);
   };
   return {view.as<const std::byte>() + batch * step(0) + head * step(1) + token * step(2), step(2), step(1), step(3)};
 }
@@ -43,10 +42,10 @@ AttentionShape shape_of(const LaunchArgs& args, const Call& a, double masked_sco
   AttentionShape shape{.head_size = q.shape[a.q.size],
                        .value_size = o.shape[a.o.size],
                        .group = q.shape[a.q.heads] / k.shape[a.k.heads],
-                       .q_token_step = q.strides[a.q.tokens] * bytes_of(q),
-                       .q_head_step = q.strides[a.q.heads] * bytes_of(q),
-                       .o_token_step = o.strides[a.o.tokens] * bytes_of(o),
-                       .o_head_step = o.strides[a.o.heads] * bytes_of(o),
+                       .q_token_step = q.strides[a.q.tokens] * byte_size(q.dtype),
+                       .q_head_step = q.strides[a.q.heads] * byte_size(q.dtype),
+                       .o_token_step = o.strides[a.o.tokens] * byte_size(o.dtype),
+                       .o_head_step = o.strides[a.o.heads] * byte_size(o.dtype),
                        .lse_head_step = args.outputs.size() > 1 ? args.outputs[1].strides[1] : 0,
                        .q_to_float = real_converter(q.dtype, DType::f32),
                        .k_to_float = real_converter(k.dtype, DType::f32),
@@ -59,7 +58,7 @@ AttentionShape shape_of(const LaunchArgs& args, const Call& a, double masked_sco
   if (!args.has(op::flash_attention::bias)) return shape;
   const TensorView& bias = args.inputs[op::flash_attention::bias];
   shape.bias_to_float = real_converter(bias.dtype, DType::f32);
-  shape.bias_bytes = bytes_of(bias);
+  shape.bias_bytes = byte_size(bias.dtype);
   return shape;
 }
 
@@ -74,9 +73,9 @@ void launch(const LaunchArgs& args, const Call& a, const AttentionSettings& sett
     const std::int64_t batch = index / (heads * tiles), head = index / tiles % heads, first = index % tiles * most,
                        first_head = head * shape.group;
     AttentionTask t;
-    t.q = q.as<std::byte>() + batch * q.strides[0] * bytes_of(q) + first * shape.q_token_step +
+    t.q = q.as<std::byte>() + batch * q.strides[0] * byte_size(q.dtype) + first * shape.q_token_step +
           first_head * shape.q_head_step;
-    t.o = o.as<std::byte>() + batch * o.strides[0] * bytes_of(o) + first * shape.o_token_step +
+    t.o = o.as<std::byte>() + batch * o.strides[0] * byte_size(o.dtype) + first * shape.o_token_step +
           first_head * shape.o_head_step;
     if (args.outputs.size() > 1)
       t.lse =

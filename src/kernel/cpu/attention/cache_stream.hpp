@@ -18,7 +18,7 @@ struct CacheStream {
     return slot / block * view.strides[0] + slot % block * view.strides[axes.block] + head * view.strides[axes.heads];
   }
   std::byte* target(std::int64_t slot, std::int64_t head) const {
-    return cache.as<std::byte>() + offset(cache, slot, head) * static_cast<std::int64_t>(size_of(cache.dtype));
+    return cache.as<std::byte>() + offset(cache, slot, head) * byte_size(cache.dtype);
   }
   /// Rounds or quantizes one vector of float32 into its slot.
   void write(const float* x, std::int64_t slot, std::int64_t head) const;

@@ -33,14 +33,12 @@ class Bounds {
   std::int64_t tokens_;
 };
 
-std::int64_t bytes_of(const TensorView& view) { return static_cast<std::int64_t>(size_of(view.dtype)); }
-
 /// Tokens from `first` on, seen by key-value head `head`.
 KeyRows rows_of(const TensorView& list, std::int64_t first, std::int64_t head) {
   KeyRows rows;
-  rows.element_bytes = bytes_of(list);
-  rows.data = list.as<const std::byte>() + (first * list.strides[0] + head * list.strides[1]) * bytes_of(list);
-  rows.row_step = list.strides[0] * bytes_of(list);
+  rows.element_bytes = byte_size(list.dtype);
+  rows.data = list.as<const std::byte>() + (first * list.strides[0] + head * list.strides[1]) * byte_size(list.dtype);
+  rows.row_step = list.strides[0] * byte_size(list.dtype);
   return rows;
 }
 
@@ -49,10 +47,10 @@ AttentionShape shape_of(const LaunchArgs& args) {
   return {.head_size = query.shape[2],
           .value_size = o.shape[2],
           .group = query.shape[1] / args.inputs[k].shape[1],
-          .q_token_step = query.strides[0] * bytes_of(query),
-          .q_head_step = query.strides[1] * bytes_of(query),
-          .o_token_step = o.strides[0] * bytes_of(o),
-          .o_head_step = o.strides[1] * bytes_of(o),
+          .q_token_step = query.strides[0] * byte_size(query.dtype),
+          .q_head_step = query.strides[1] * byte_size(query.dtype),
+          .o_token_step = o.strides[0] * byte_size(o.dtype),
+          .o_head_step = o.strides[1] * byte_size(o.dtype),
           .lse_head_step = args.outputs.size() > 1 ? args.outputs[1].strides[0] : 0,
           .q_to_float = real_converter(query.dtype, DType::f32),
           .k_to_float = real_converter(args.inputs[k].dtype, DType::f32),

@@ -34,7 +34,7 @@ class Batch {
 
   AttentionShape shape() const {
     const TensorView &query = args_.inputs[q], &o = args_.outputs[0];
-    const auto bytes = [](const TensorView& view) { return static_cast<std::int64_t>(size_of(view.dtype)); };
+    const auto bytes = [](const TensorView& view) { return byte_size(view.dtype); };
     AttentionShape s{query.shape[2],
                      o.shape[2],
                      group_,
@@ -99,7 +99,7 @@ class Batch {
   KeyRows rows(std::size_t which, std::int64_t b, std::int64_t head) const {
     const TensorView& cache = args_.inputs[which];
     KeyRows r;
-    r.element_bytes = static_cast<std::int64_t>(size_of(cache.dtype));
+    r.element_bytes = byte_size(cache.dtype);
     r.data = cache.as<const std::byte>() + head * cache.strides[axes_.heads] * r.element_bytes;
     r.page_step = cache.strides[0] * r.element_bytes;
     r.row_step = cache.strides[axes_.block] * r.element_bytes;

@@ -24,8 +24,7 @@ struct Stream {
     convert = real_converter(from.dtype, dtypes::real.contains(to.cache.dtype) ? to.cache.dtype : DType::f32);
   }
   const std::byte* source(std::int64_t token, std::int64_t head) const {
-    return from.as<std::byte>() +
-           (token * from.strides[0] + head * from.strides[1]) * static_cast<std::int64_t>(size_of(from.dtype));
+    return from.as<std::byte>() + (token * from.strides[0] + head * from.strides[1]) * byte_size(from.dtype);
   }
 };
 

@@ -72,7 +72,7 @@ struct Scratch {
 
 /// The elements of row `at` of a list as float32: in place where they already are, else converted into `buffer`.
 const float* row_floats(const TensorView& list, std::int64_t at, float* buffer) {
-  const std::byte* row = list.as<std::byte>() + at * static_cast<std::int64_t>(size_of(list.dtype));
+  const std::byte* row = list.as<std::byte>() + at * byte_size(list.dtype);
   if (list.dtype == DType::f32) return reinterpret_cast<const float*>(row);
   real_converter(list.dtype, DType::f32)(row, reinterpret_cast<std::byte*>(buffer), list.shape.back());
   return buffer;
@@ -88,8 +88,7 @@ struct HeadJob {
 
   void load(std::int64_t token) const {
     const TensorView& x = args.inputs[which];
-    const std::byte* from =
-        x.as<std::byte>() + (token * x.strides[0] + head * x.strides[1]) * static_cast<std::int64_t>(size_of(x.dtype));
+    const std::byte* from = x.as<std::byte>() + (token * x.strides[0] + head * x.strides[1]) * byte_size(x.dtype);
     real_converter(x.dtype, DType::f32)(from, reinterpret_cast<std::byte*>(scratch.head), x.shape[2]);
   }
 
@@ -120,8 +119,7 @@ struct HeadJob {
       if (which != q) {
         cache.write(scratch.head, slot_list[t], head);
       } else {
-        std::byte* to =
-            o.as<std::byte>() + (t * o.strides[0] + head * o.strides[1]) * static_cast<std::int64_t>(size_of(o.dtype));
+        std::byte* to = o.as<std::byte>() + (t * o.strides[0] + head * o.strides[1]) * byte_size(o.dtype);
         real_converter(DType::f32, o.dtype)(reinterpret_cast<const std::byte*>(scratch.head), to, o.shape[2]);
       }
     }

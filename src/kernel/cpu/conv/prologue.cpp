@@ -54,7 +54,7 @@ TensorView part_of(const TensorView& whole, const PixelLine& line, bool merged, 
     view.shape[own] = is_column ? line.count : 1;
     if (is_column) view.strides[own] *= line.step;
   }
-  view.data = view.as<std::byte>() + offset * static_cast<std::int64_t>(size_of(view.dtype));
+  view.data = view.as<std::byte>() + offset * byte_size(view.dtype);
   return view;
 }
 

@@ -51,7 +51,7 @@ void copy_padded(const TensorView& x, const PaddedX& to, float* memory, ThreadPo
   constexpr std::int64_t chunk = 64;
   const ConvTensor from = conv_tensor(x, false);
   const RunConverter convert = real_converter(x.dtype, DType::f32);
-  const auto bytes = static_cast<std::int64_t>(size_of(x.dtype));
+  const auto bytes = byte_size(x.dtype);
   pool.parallel_for(to.samples * to.padded[0] * to.padded[1], 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t line = begin; line < end; ++line) {
       float* const row = memory + line * to.padded[2] * to.channels;
@@ -117,7 +117,7 @@ struct Launch {
 
   void store(const float* tile, std::int64_t n, const Axes& place, std::int64_t rows, std::int64_t channel,
              std::int64_t columns) const {
-    const auto bytes = static_cast<std::int64_t>(size_of(y.dtype));
+    const auto bytes = byte_size(y.dtype);
     const std::int64_t base =
         n * out.strides[0] + place[0] * out.strides[2] + place[1] * out.strides[3] + place[2] * out.strides[4];
     for (std::int64_t c = 0; c < columns; ++c) {

@@ -145,7 +145,7 @@ void Windows::copy_row(const WindowRegion& r, std::int64_t d, std::int64_t h, fl
   if (prologue_)
     return (*prologue_)({r.sample, d, h, first + begin * step, step, end - begin}, merged_, to + begin * pixel_,
                         pixel_);
-  const auto bytes = static_cast<std::int64_t>(size_of(x_.dtype));
+  const auto bytes = byte_size(x_.dtype);
   const std::byte* const line =
       x_.as<const std::byte>() + (r.sample * in_.strides[0] + d * in_.strides[2] + h * in_.strides[3]) * bytes;
   const auto read = [&](std::int64_t from, std::int64_t at, std::int64_t elements) {

@@ -33,8 +33,7 @@ void for_cached_product(const TensorView& w, const LaunchArgs& args, const Produ
       if (binding.prologue) {
         made = binding.prologue.rows(args.pool->size() * most_rows, w.shape.back(),
                                      product.packed_rows + args.pool->size() * most_rows * product.row_bytes);
-        made.data = made.as<std::byte>() +
-                    thread * most_rows * made.strides[0] * static_cast<std::int64_t>(size_of(made.dtype));
+        made.data = made.as<std::byte>() + thread * most_rows * made.strides[0] * byte_size(made.dtype);
         made.shape[0] = last - first;
         binding.prologue.run(args, first, last, made, first);
       }

@@ -62,7 +62,7 @@ struct OwnRows {
     TensorView rows = x;
     if (binding.prologue) {
       rows = made;
-      rows.data = made.as<std::byte>() + before * made.strides[0] * static_cast<std::int64_t>(size_of(made.dtype));
+      rows.data = made.as<std::byte>() + before * made.strides[0] * byte_size(made.dtype);
       rows.shape[0] = last - first;
       binding.prologue.run(args, first, last, rows, first);
     }

@@ -45,7 +45,7 @@ inline std::int64_t matmul_bytes(RowForm form, std::int64_t rows, std::int64_t c
 }
 /// The same of those rows.
 inline std::int64_t made_bytes(std::int64_t rows, std::int64_t length, DType dtype) {
-  return round_up(std::min(rows, packed_row_limit) * length * static_cast<std::int64_t>(size_of(dtype)), 64);
+  return round_up(std::min(rows, packed_row_limit) * length * byte_size(dtype), 64);
 }
 
 }  // namespace cermet::cpu
@@ -130,7 +130,7 @@ struct Matmul {
 
   /// `made`: where rows from `begin` on are put that nodes before the product make.
   void pack_left(std::int64_t first, std::int64_t last, std::byte* packed, std::int64_t begin, std::byte* made) const {
-    const std::int64_t made_row = left.length * static_cast<std::int64_t>(size_of(left_type));
+    const std::int64_t made_row = left.length * byte_size(left_type);
     if (prologue) prologue.run(args, first, last, prologue.rows(last - begin, left.length, made), begin);
     const auto address = [&](std::int64_t i) -> const std::byte* {
       return prologue ? made + (first + i - begin) * made_row : left.at((first + i) / m, (first + i) % m);
@@ -147,7 +147,7 @@ struct Matmul {
   }
   PackedProduct packed_product(std::byte* packed_rows, std::int64_t first_row) const {
     const DType type = matmul_type(form);
-    const std::int64_t unit = panel_unit(type), element_bytes = static_cast<std::int64_t>(size_of(type));
+    const std::int64_t unit = panel_unit(type), element_bytes = byte_size(type);
     return {.form = form,
             .multiply = float_products(DType::f32),
             .amx = form == RowForm::chunks ? amx_products(type) : nullptr,

@@ -57,7 +57,7 @@ class OneDnnLaunch {
         w_(plan.operands(args, 1)),
         columns_(w_.shape[0]),
         length_(w_.shape[1]),
-        element_(static_cast<std::int64_t>(size_of(w_.dtype))),
+        element_(byte_size(w_.dtype)),
         epilogue_(plan.epilogue, args) {}
 
   std::int64_t rows() const { return x_.count(); }

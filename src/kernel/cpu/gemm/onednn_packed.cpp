@@ -36,7 +36,7 @@ struct PackedPieces {
   }
   bool is_longer(std::int64_t r) const { return first_row(r + 1) - first_row(r) > rows / row_pieces; }
   bool is_narrower(std::int64_t c) const { return c > 0 && (c + 1) * packed_piece_columns > columns; }
-  std::int64_t row_bytes() const { return length * static_cast<std::int64_t>(size_of(type)); }
+  std::int64_t row_bytes() const { return length * byte_size(type); }
   /// Of a thread: sums, and rows that are copied where they lie apart.
   std::int64_t sums_bytes() const {
     return div_up(rows, row_pieces) * packed_piece_columns * static_cast<std::int64_t>(sizeof(float));
@@ -58,8 +58,7 @@ std::int64_t packed_bytes(const TensorType& matrix) {
 
 void pack_pieces(const TensorView& matrix, std::byte* destination, ThreadPool& pool) {
   const PackedPieces pieces = pieces_of_weight({matrix.dtype, to_dims(matrix.shape)});
-  const std::int64_t step = piece_step(pieces),
-                     row = matrix.strides[0] * static_cast<std::int64_t>(size_of(matrix.dtype));
+  const std::int64_t step = piece_step(pieces), row = matrix.strides[0] * byte_size(matrix.dtype);
   pool.dynamic_for(pieces.column_pieces(), [&](std::int64_t c) {
     const OneDnnProduct product(pieces.sizes(0, c));
     CERMET_ASSERT(product.weight_bytes() <= step);

@@ -154,7 +154,7 @@ std::int64_t workspace(const Region& region, RowForm form, int threads) {
   const Problem& p = region.problem();
   const bool grouped = p.op->kind == OpKind::grouped_linear;
   const std::int64_t rows = grouped ? max_rows(p, 0) : std::min(packed_row_limit, max_rows(p, 0));
-  const std::int64_t row_bytes = packed_row_bytes(form, p.size(0, -1), static_cast<std::int64_t>(size_of(DType::bf16)));
+  const std::int64_t row_bytes = packed_row_bytes(form, p.size(0, -1), byte_size(DType::bf16));
   const bool deep = p.op->kind == OpKind::linear && !ProductBinding::is_gated(region) &&
                     is_deep(form, rows, row_bytes);  // also where threads share the rows: sizes are not known yet
   return (grouped ? group_workspace_bytes(p.size(1, 0)) : 0) + (deep ? deep_product_bytes(threads) : 0) +

@@ -18,7 +18,7 @@ template <class Unit>
 void pack_units(const TensorView& matrix, std::int64_t first, std::byte* destination) {
   constexpr auto unit_bytes = static_cast<std::int64_t>(sizeof(Unit));
   constexpr std::int64_t block = 64 / unit_bytes;  // units of one row that are read before the next row's: a cache line
-  const auto element_bytes = static_cast<std::int64_t>(size_of(matrix.dtype));
+  const auto element_bytes = byte_size(matrix.dtype);
   const std::int64_t row_bytes = matrix.shape[1] * element_bytes, whole = row_bytes / unit_bytes,
                      columns = std::min(panel_columns, matrix.shape[0] - first);
   const auto source = [&](std::int64_t c, std::int64_t u) {
@@ -126,7 +126,7 @@ const WeightLayout* panel_layout(DType dtype) {
 }
 
 std::int64_t panel_element_bytes(DType dtype, std::int64_t length) {
-  return round_up(length, panel_unit(dtype)) * panel_columns * static_cast<std::int64_t>(size_of(panel_type(dtype)));
+  return round_up(length, panel_unit(dtype)) * panel_columns * byte_size(panel_type(dtype));
 }
 
 std::int64_t panel_bytes(DType dtype, std::int64_t length) {

@@ -117,7 +117,7 @@ void finish_rest(std::int64_t first, std::int64_t last, std::int64_t columns, co
 
 /// Leaves the first half of a weight's rows in `w`, and returns the second.
 TensorView second_half(TensorView& w) {
-  return ProductBinding::split_weight(w, w.shape[0] / 2 * w.strides[0] * static_cast<std::int64_t>(size_of(w.dtype)));
+  return ProductBinding::split_weight(w, w.shape[0] / 2 * w.strides[0] * byte_size(w.dtype));
 }
 
 }  // namespace
@@ -148,7 +148,7 @@ void grouped_linear_plain(const LaunchArgs& args, const ProductBinding& binding)
     if (first == last) continue;
     TensorView matrices[2];
     matrices[0] = w;
-    matrices[0].data = w.as<std::byte>() + e * w.strides[0] * static_cast<std::int64_t>(size_of(w.dtype));
+    matrices[0].data = w.as<std::byte>() + e * w.strides[0] * byte_size(w.dtype);
     matrices[0].shape = {w.shape[1], w.shape[2]};
     matrices[0].strides = {w.strides[1], w.strides[2]};
     if (binding.gated) matrices[1] = second_half(matrices[0]);

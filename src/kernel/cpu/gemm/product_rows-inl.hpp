@@ -18,7 +18,7 @@ namespace cermet::cpu::HWY_NAMESPACE {
 /// The product of a weight type with packed rows: float32, or bf16 of both operands.
 inline PackedProduct make_product(const TensorView& w, RowForm form, std::byte* workspace, std::int64_t first_row) {
   const std::int64_t length = w.shape.back(), unit = panel_unit(w.dtype);
-  const auto element_bytes = static_cast<std::int64_t>(size_of(w.dtype));
+  const auto element_bytes = byte_size(w.dtype);
   return {.form = form,
           .multiply = form == RowForm::units ? pair_products() : float_products(w.dtype),
           .amx = form == RowForm::chunks ? amx_products(w.dtype) : nullptr,
@@ -52,8 +52,7 @@ inline void pack_pairs(const Rows& x, std::int64_t first, std::int64_t last, std
 inline void pack_rows(const Rows& rows, DType dtype, std::int64_t first, std::int64_t last, RowForm form,
                       std::byte* packed) {
   if (form == RowForm::parts) pack_parts(rows, first, last, packed);
-  else if (form == RowForm::chunks)
-    pack_chunks(rows, first, last, rows.length() * static_cast<std::int64_t>(size_of(dtype)), packed);
+  else if (form == RowForm::chunks) pack_chunks(rows, first, last, rows.length() * byte_size(dtype), packed);
   else if (form == RowForm::units) pack_pairs(rows, first, last, packed);
   else pack_block(rows, dtype, first, last, round_up(rows.length(), 2), reinterpret_cast<float*>(packed));
 }

@@ -253,7 +253,7 @@ Prologue::Part Prologue::part_of(const Region& before, std::size_t operand, cons
 std::int64_t Prologue::workspace(const Region& region, std::int64_t rows) {
   if (anchor_index(region) == 0) return 0;
   const Problem& p = region.problem();
-  return round_up(rows * p.size(0, -1) * static_cast<std::int64_t>(size_of(p.input(0).dtype)), 64);
+  return round_up(rows * p.size(0, -1) * byte_size(p.input(0).dtype), 64);
 }
 
 TensorView Prologue::rows(std::int64_t rows, std::int64_t length, std::byte* memory) const {
@@ -309,7 +309,7 @@ std::int64_t Prologue::end_of_launch(const LaunchArgs& args, std::int64_t first,
 void Prologue::run(const LaunchArgs& args, std::int64_t first, std::int64_t last, const TensorView& all,
                    std::int64_t base, const TensorView& scales) const {
   const TensorView made = slice_rows(all, first - base, last - base);
-  const std::int64_t length = made.shape.back(), bytes = length * static_cast<std::int64_t>(size_of(dtype_));
+  const std::int64_t length = made.shape.back(), bytes = length * byte_size(dtype_);
   if (moved_) moved_.copy(args, first * length, last * length, made.as<std::byte>());
   const auto lies_apart = [&](const Place& place) {
     if (!place.index || place.part == Part::whole || !args.has(*place.index)) return false;

@@ -21,7 +21,7 @@ bool is_matrix(const TensorView& view) {
 }
 
 TensorView slice_rows(const TensorView& view, std::int64_t first, std::int64_t last) {
-  const auto bytes = static_cast<std::int64_t>(size_of(view.dtype));
+  const auto bytes = byte_size(view.dtype);
   if (view.shape.rank() == 1)
     return {view.as<std::byte>() + first * view.strides[0] * bytes, view.dtype, {last - first}, view.strides};
   const Rows rows(view);
@@ -30,9 +30,7 @@ TensorView slice_rows(const TensorView& view, std::int64_t first, std::int64_t l
 
 TensorView slice_values(const TensorView& view, std::int64_t first, std::int64_t last) {
   const Rows values(view, 0);
-  const std::int64_t step =
-      last - first > 1 ? (values.row(first + 1) - values.row(first)) / static_cast<std::int64_t>(size_of(view.dtype))
-                       : 1;
+  const std::int64_t step = last - first > 1 ? (values.row(first + 1) - values.row(first)) / byte_size(view.dtype) : 1;
   return {values.row(first), view.dtype, {last - first}, {step}};
 }
 

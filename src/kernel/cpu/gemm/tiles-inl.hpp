@@ -241,8 +241,7 @@ void for_tiles(const RowBlocks& blocks, std::int64_t panels, std::int64_t panel_
 /// Slice `index` of an operand's first dimension, with one dimension fewer; nothing of one that is not given.
 inline TensorView slice_of(const TensorView& all, std::int64_t index) {
   if (!all.present) return {};
-  TensorView slice(all.as<std::byte>() + index * all.strides[0] * static_cast<std::int64_t>(size_of(all.dtype)),
-                   all.dtype, {}, {});
+  TensorView slice(all.as<std::byte>() + index * all.strides[0] * byte_size(all.dtype), all.dtype, {}, {});
   for (int axis = 1; axis < all.shape.rank(); ++axis)
     slice.shape.push_back(all.shape[axis]), slice.strides.push_back(all.strides[axis]);
   return slice;

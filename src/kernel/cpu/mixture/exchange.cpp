@@ -17,7 +17,7 @@ namespace {
 /// Rows [begin, begin + count) of a matrix.
 TensorView rows_of(TensorView view, std::int64_t begin, std::int64_t count) {
   if (!view.present) return view;
-  view.data = view.as<std::byte>() + begin * view.strides[0] * static_cast<std::int64_t>(size_of(view.dtype));
+  view.data = view.as<std::byte>() + begin * view.strides[0] * byte_size(view.dtype);
   return first_rows(view, count);
 }
 

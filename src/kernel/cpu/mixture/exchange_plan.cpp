@@ -120,7 +120,7 @@ void plan_exchange(ExchangeLayout& l, int b, std::int64_t rank) {
 
 void move_runs(const ExchangeLayout& l, int b, std::int64_t rank, const TensorView& from, const TensorView& to,
                RunOrder order, ThreadPool& pool) {
-  const std::int64_t each = l.experts_each(), bytes = from.strides[0] * static_cast<std::int64_t>(size_of(from.dtype));
+  const std::int64_t each = l.experts_each(), bytes = from.strides[0] * byte_size(from.dtype);
   const auto* runs = l.batch[static_cast<std::size_t>(b)].runs.as<const std::int32_t>();
   pool.parallel_for(l.experts, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t run = begin; run < end; ++run) {

@@ -49,7 +49,7 @@ void sum_experts(const LaunchArgs& args) {
   for (std::int64_t pair = 0; pair < row_of.count(); ++pair)
     check_index("moe_unpermute", "1 (row_of)", row_of[pair], from.count());
   const RunConverter convert = real_converter(DType::f32, y.dtype);
-  const auto x_size = static_cast<std::int64_t>(size_of(x.dtype)), y_size = static_cast<std::int64_t>(size_of(y.dtype));
+  const auto x_size = byte_size(x.dtype), y_size = byte_size(y.dtype);
   args.pool->parallel_for(to.count(), 1, [&](std::int64_t begin, std::int64_t end) {
     alignas(64) float sum[column_tile];
     for (std::int64_t t = begin; t < end; ++t)
@@ -60,7 +60,7 @@ void sum_experts(const LaunchArgs& args) {
         (from.row(row_of[t * k + j]) + h * x_size, x.dtype, reinterpret_cast<const float*>(weights.row(t))[j], sum,
          columns, j == 0);
         if (args.has(op::moe_unpermute::residual)) HWY_DYNAMIC_DISPATCH(add_scaled)
-        (residual.row(t) + h * static_cast<std::int64_t>(size_of(args.inputs[op::moe_unpermute::residual].dtype)),
+        (residual.row(t) + h * byte_size(args.inputs[op::moe_unpermute::residual].dtype),
          args.inputs[op::moe_unpermute::residual].dtype, 1.0f, sum, columns, false);
         convert(reinterpret_cast<const std::byte*>(sum), to.row(t) + h * y_size, columns);
       }

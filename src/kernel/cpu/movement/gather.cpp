@@ -18,7 +18,7 @@ void gather_rows(const LaunchArgs& args, int axis) {
   const TensorView& x = args.inputs[0];
   const IndexList indices(args.inputs[1]);
   const Rows from(x), to(args.outputs[0]);
-  const std::int64_t size = x.shape[axis], row_bytes = from.length() * static_cast<std::int64_t>(size_of(x.dtype));
+  const std::int64_t size = x.shape[axis], row_bytes = from.length() * byte_size(x.dtype);
   std::int64_t inner = 1;  // rows of one slice
   for (int a = axis + 1; a < x.shape.rank() - 1; ++a) inner *= x.shape[a];
   args.pool->parallel_for(to.count(), rows_per_thread(row_bytes), [&](std::int64_t begin, std::int64_t end) {

@@ -60,7 +60,7 @@ void copy_pieces(const LaunchArgs& args, const PieceMap& map) {
   // Dense memory is taken a piece at a time, other memory by rows.
   const Rows rows(y.is_dense() ? TensorView(y.data, y.dtype, {map.pieces(), map.piece()}) : y);
   const std::int64_t length = rows.length();
-  args.pool->parallel_for(rows.count(), rows_per_thread(length * static_cast<std::int64_t>(size_of(y.dtype))),
+  args.pool->parallel_for(rows.count(), rows_per_thread(length * byte_size(y.dtype)),
                           [&](std::int64_t begin, std::int64_t end) {
                             for (std::int64_t row = begin; row < end; ++row)
                               map.copy(args, row * length, (row + 1) * length, rows.row(row));

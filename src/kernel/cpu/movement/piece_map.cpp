@@ -123,7 +123,7 @@ Decline PieceMap::declines(const Region& region, std::size_t count, const Region
   }
   const TensorType& type = region.nodes[static_cast<std::size_t>(place.node)].problem.outputs[0];
   if (product(type.dims, 0) == 0) return "nothing is moved";
-  const std::int64_t bytes = piece_of(region, count, place, length) * static_cast<std::int64_t>(size_of(type.dtype));
+  const std::int64_t bytes = piece_of(region, count, place, length) * byte_size(type.dtype);
   if (bytes < least_piece_bytes)
     return fmt::format("runs of {} bytes stay together, and {} are worth a copy of their own", bytes,
                        least_piece_bytes);
@@ -157,7 +157,7 @@ void PieceMap::copy(const LaunchArgs& args, std::int64_t first, std::int64_t las
     const Place& from = from_[static_cast<std::size_t>(first / piece_)];
     if (!rows || operand != from.operand) {
       const TensorView& view = args.inputs[from.operand];
-      operand = from.operand, bytes = static_cast<std::int64_t>(size_of(view.dtype));
+      operand = from.operand, bytes = byte_size(view.dtype);
       // Dense memory is one row.
       rows.emplace(view.is_dense() ? TensorView(view.data, view.dtype, {view.elements()}) : view);
     }

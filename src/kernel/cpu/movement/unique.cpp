@@ -84,7 +84,7 @@ std::int64_t number_groups(const Scratch& s, const Slices& slices, bool sorted) 
 /// y along the axis: the slice of each group's leader, then zeros.
 void write_values(const LaunchArgs& args, const Unique& unique, const Slices& slices, std::int64_t groups) {
   const TensorView &x = args.inputs[0], &y = args.outputs[values];
-  const auto bytes = static_cast<std::int64_t>(size_of(x.dtype));
+  const auto bytes = byte_size(x.dtype);
   const auto* leaders = args.outputs[indices].as<const std::int64_t>();
   const Rows from(x, std::min(x.shape.rank(), 1)), to(y, 1);
   if (!unique.axis) {

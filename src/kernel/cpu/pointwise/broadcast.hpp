@@ -43,9 +43,7 @@ class Broadcast {
   /// tiles.
   bool is_tile() const { return pieces_per_row_ == 1 && lead_.rank() == 1 && step_[0] == 1 && step_[1] == 1; }
   /// Elements from one row of an operand to the next.
-  std::int64_t row_step(std::size_t o) const {
-    return step_bytes_[o][0] / static_cast<std::int64_t>(size_of(views_[o]->dtype));
-  }
+  std::int64_t row_step(std::size_t o) const { return step_bytes_[o][0] / byte_size(views_[o]->dtype); }
   std::int64_t length() const { return length_; }
 
   /// Calls body(a, b, y, first, n) for pieces [begin, end): elements [first, first + n) of one row of each.
@@ -82,7 +80,7 @@ class Broadcast {
 
   void describe(std::size_t o, bool flat, int rank) {
     const TensorView& view = *views_[o];
-    const auto bytes = static_cast<std::int64_t>(size_of(view.dtype));
+    const auto bytes = byte_size(view.dtype);
     const int missing = rank - view.shape.rank();
     for (int axis = 0; axis < lead_.rank(); ++axis) {
       const int own = axis - missing;

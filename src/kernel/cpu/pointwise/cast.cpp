@@ -143,7 +143,7 @@ bool is_wide_integer(DType dtype) { return dtype == DType::i64 || dtype == DType
 
 void convert_run(const Cast& cast, const std::byte* from, std::byte* to, std::int64_t count) {
   if (cast.from == cast.to) {
-    std::copy_n(from, count * static_cast<std::int64_t>(size_of(cast.from)), to);
+    std::copy_n(from, count * byte_size(cast.from), to);
   } else if (dtypes::real.contains(cast.from) && dtypes::real.contains(cast.to)) {
     real_converter(cast.from, cast.to)(from, to, count);
   } else if (is_integer(cast.from) && is_integer(cast.to)) {
@@ -162,8 +162,7 @@ void cast_cells(const LaunchArgs& args, Rounding rounding) {
   const Rows from(x, trailing), to(y, trailing);
   const std::int64_t piece = std::min<std::int64_t>(from.length(), 1 << 14),
                      pieces = piece > 0 ? (from.length() + piece - 1) / piece : 0;
-  const auto from_bytes = static_cast<std::int64_t>(size_of(x.dtype)),
-             to_bytes = static_cast<std::int64_t>(size_of(y.dtype));
+  const auto from_bytes = byte_size(x.dtype), to_bytes = byte_size(y.dtype);
   args.pool->parallel_for(from.count() * pieces, rows_per_thread(piece * (from_bytes + to_bytes)),
                           [&](std::int64_t begin, std::int64_t end) {
                             for (std::int64_t unit = begin; unit < end; ++unit) {

@@ -15,7 +15,7 @@ static_assert(block_rows <= recurrent_rows);
 void pack_weights(const RecurrentLaunch& l, std::size_t operand, std::byte* to, std::int64_t slice) {
   const TensorView& w = l.args.inputs[operand];
   for (int d = 0; d < l.plan.n.directions; ++d) {
-    const TensorView matrix(w.as<std::byte>() + d * w.strides[0] * static_cast<std::int64_t>(size_of(w.dtype)), w.dtype,
+    const TensorView matrix(w.as<std::byte>() + d * w.strides[0] * byte_size(w.dtype), w.dtype,
                             {w.shape[1], w.shape[2]}, {w.strides[1], w.strides[2]});
     panel_layout(w.dtype)->pack(matrix, to + d * slice, *l.args.pool);
   }

@@ -35,7 +35,7 @@ HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
 
 HWY_INLINE std::byte* element(const TensorView& view, std::int64_t offset) {
-  return view.as<std::byte>() + offset * static_cast<std::int64_t>(size_of(view.dtype));
+  return view.as<std::byte>() + offset * byte_size(view.dtype);
 }
 
 /// The scanned axis is the last: one number after another.

@@ -41,7 +41,7 @@ HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
 
 HWY_INLINE RowIn row_at(const TensorView& view, std::int64_t offset) {
-  return {view.as<std::byte>() + offset * static_cast<std::int64_t>(size_of(view.dtype)), view.dtype};
+  return {view.as<std::byte>() + offset * byte_size(view.dtype), view.dtype};
 }
 
 /// The last axis is reduced: one result after another, each over four vectors of lanes.

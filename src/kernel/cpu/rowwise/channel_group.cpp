@@ -39,8 +39,7 @@ void normalize(const ChannelGroup& group, const ChannelNorm& norm) {
     scale_channel(x, y, static_cast<std::size_t>(c * group.positions), static_cast<std::size_t>(group.positions),
                   factor, added);
     if (!norm.after) continue;
-    const TensorView made(y.data + c * group.positions * static_cast<std::int64_t>(size_of(y.dtype)), y.dtype,
-                          {group.positions});
+    const TensorView made(y.data + c * group.positions * byte_size(y.dtype), y.dtype, {group.positions});
     norm.after({.inputs = {&made, 1}, .outputs = {&made, 1}, .pool = &own_thread});
   }
 }

@@ -35,8 +35,7 @@ TensorView channels_of(const TensorView& image, bool is_last, std::int64_t sampl
     strides.push_back(image.strides[axis]);
   }
   const std::int64_t offset = sample * image.strides[0] + first * image.strides[channel];
-  return {image.as<std::byte>() + offset * static_cast<std::int64_t>(size_of(image.dtype)), image.dtype, shape,
-          strides};
+  return {image.as<std::byte>() + offset * byte_size(image.dtype), image.dtype, shape, strides};
 }
 
 /// The same with the channels behind the spatial axes, so that they are copied in runs.
@@ -77,7 +76,7 @@ struct Launch {
   const TensorView& x() const { return args.inputs[region.parts[0]]; }
   bool in_place() const { return region.from_last && x().dtype == y.dtype; }
   std::int64_t copy_bytes(bool copies, DType dtype) const {
-    return copies ? round_up(per_group * positions * static_cast<std::int64_t>(size_of(dtype)), 64) : 0;
+    return copies ? round_up(per_group * positions * byte_size(dtype), 64) : 0;
   }
   TensorView vector(std::optional<std::size_t> operand) const {
     return operand && args.has(*operand) ? args.inputs[*operand] : TensorView();
@@ -93,7 +92,7 @@ struct Launch {
       if (count > 0) {
         const TensorView own = channels_of(image, true, sample, from - begin, count);
         TensorView place = to;
-        place.data = to.as<std::byte>() + (from - first) * positions * static_cast<std::int64_t>(size_of(to.dtype));
+        place.data = to.as<std::byte>() + (from - first) * positions * byte_size(to.dtype);
         place.shape[0] = count;
         copy(own, place);
         if (region.joined)
@@ -134,7 +133,7 @@ std::int64_t workspace(const Region& region, int threads) {
   const std::int64_t channels = p.size(0, 1), groups = r.groups == 0 ? channels : r.groups;
   const std::int64_t samples = std::max<std::int64_t>(1, p.size(0, 0) * groups),
                      length = p.input(0).elements().value(p.maximum) / samples;
-  const auto bytes = [&](DType dtype) { return round_up(length * static_cast<std::int64_t>(size_of(dtype)), 64); };
+  const auto bytes = [&](DType dtype) { return round_up(length * byte_size(dtype), 64); };
   const DType x = p.input(0).dtype, y = p.outputs[0].dtype;
   const std::int64_t own = (r.from_last ? bytes(x) : 0) + (r.to_last && !(r.from_last && x == y) ? bytes(y) : 0);
   return own * threads;

@@ -68,7 +68,7 @@ double attention_seconds(const Problem& problem, std::int64_t rows, double cycle
 }
 
 bool rows_aligned(const TensorView& view) {
-  const auto bytes = static_cast<std::int64_t>(size_of(view.dtype));
+  const auto bytes = byte_size(view.dtype);
   bool aligned = reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0;
   for (int axis = 0; axis + 1 < view.shape.rank(); ++axis) aligned &= view.strides[axis] * bytes % 16 == 0;
   return aligned;
@@ -95,7 +95,7 @@ std::byte* TokenSlabs::address(const TensorView& view, std::int64_t token) const
     offset += index % view.shape[axis] * view.strides[axis];
     index /= view.shape[axis];
   }
-  return view.as<std::byte>() + offset * static_cast<std::int64_t>(size_of(view.dtype));
+  return view.as<std::byte>() + offset * byte_size(view.dtype);
 }
 
 AttentionProblem::AttentionProblem(const Problem& p)

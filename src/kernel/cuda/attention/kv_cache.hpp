@@ -35,7 +35,7 @@ inline bool quads_aligned(const TensorView& view) {
 /// Whether vectors of this many elements, or pieces of 16 bytes of them, may be accessed in all rows of the last
 /// dimension.
 inline bool vectors_aligned(const TensorView& view, std::int64_t elements) {
-  const auto size = static_cast<std::int64_t>(size_of(view.dtype)), step = std::min<std::int64_t>(16, elements * size);
+  const auto size = byte_size(view.dtype), step = std::min<std::int64_t>(16, elements * size);
   bool aligned = reinterpret_cast<std::uintptr_t>(view.data) % static_cast<std::uintptr_t>(step) == 0;
   for (int axis = 0; axis + 1 < view.shape.rank(); ++axis) aligned &= view.strides[axis] * size % step == 0;
   return aligned;

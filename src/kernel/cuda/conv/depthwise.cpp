@@ -24,7 +24,7 @@ constexpr std::int64_t enough_threads = 384;
 /// Pixels of a row that the windows of this many places cover.
 std::int64_t pixels_of(const ConvGeometry& g, std::int64_t places) { return (places - 1) * g.stride[2] + g.extent(2); }
 
-std::int64_t run_of(DType type) { return 16 / static_cast<std::int64_t>(size_of(type)); }
+std::int64_t run_of(DType type) { return 16 / byte_size(type); }
 
 Decline declines(const Region& region) {
   const Problem& p = region.problem();

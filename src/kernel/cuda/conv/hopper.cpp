@@ -33,7 +33,7 @@ Decline declines_windows(const Problem& p) {
     return fmt::format("no instruction multiplies {} exactly", name_of(type));
   const ConvGeometry g = conv_geometry(p);
   if (g.group != 1) return "channels are in groups";
-  const std::int64_t stage = gemm::HopperShape::row_bytes / static_cast<std::int64_t>(size_of(type));
+  const std::int64_t stage = gemm::HopperShape::row_bytes / byte_size(type);
   if (const std::int64_t channels = p.size(1, 1); channels == 0 || channels % stage != 0)
     return fmt::format("{} channels are not in blocks of {}", channels, stage);
   for (const std::size_t axis : {1u, 2u}) {

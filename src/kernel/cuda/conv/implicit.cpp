@@ -35,7 +35,7 @@ class ImplicitConv {
   void launch(const LaunchArgs& args) const;
 
  private:
-  std::int64_t run() const { return 16 / static_cast<std::int64_t>(size_of(type_)); }
+  std::int64_t run() const { return 16 / byte_size(type_); }
   std::int64_t tiles(std::int64_t places, int tile) const {
     return div_up(places, tile) * div_up(group_outputs_, tile) * geometry_.group;
   }

@@ -47,11 +47,11 @@ void place_elements(const TensorView& weight, const conv::WeightSteps& steps, st
 
 std::int64_t row_bytes(const TensorType& weight) {
   const Shape shape = bind(weight.dims, {});
-  return shape[0] * conv_row_elements(shape) * static_cast<std::int64_t>(size_of(weight.dtype));
+  return shape[0] * conv_row_elements(shape) * byte_size(weight.dtype);
 }
 std::int64_t tap_bytes(const TensorType& weight) {
   const Shape shape = bind(weight.dims, {});
-  return taps_of(shape) * conv_tap_elements(shape) * static_cast<std::int64_t>(size_of(weight.dtype));
+  return taps_of(shape) * conv_tap_elements(shape) * byte_size(weight.dtype);
 }
 
 void pack_rows(const TensorView& weight, std::byte* destination, ThreadPool& pool) {

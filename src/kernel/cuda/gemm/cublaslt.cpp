@@ -26,8 +26,7 @@ Decline declines(const Problem& p) {
 }
 
 bool aligned(const TensorView& view, std::int64_t row) {
-  return reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0 &&
-         row * static_cast<std::int64_t>(size_of(view.dtype)) % 16 == 0;
+  return reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0 && row * byte_size(view.dtype) % 16 == 0;
 }
 
 Launcher bind(const Problem& problem) {

@@ -220,7 +220,7 @@ gemm::GeneralParams GeneralProduct::params(const LaunchArgs& args) const {
 /// Whether operands can be read several elements at a time.
 void GeneralProduct::set_vectors(gemm::GeneralParams& p, bool dual) const {
   const bool sixteen = kinds_ == Programs::tensor || a_ == DType::i8;
-  const auto bytes = static_cast<std::int64_t>(size_of(a_)), b_bytes = static_cast<std::int64_t>(size_of(b_));
+  const auto bytes = byte_size(a_), b_bytes = byte_size(b_);
   const std::int64_t a_unit = sixteen ? 16 : 4 * bytes, b_unit = sixteen ? 16 : 4 * b_bytes;
   p.a_vectors = aligned(p.a.data, {transpose_a_ ? p.a_k : p.a.row}, bytes, a_unit);
   p.b_vectors = aligned(p.b, {transpose_b_ ? p.b_row : p.b_k, p.b_group}, b_bytes, b_unit);

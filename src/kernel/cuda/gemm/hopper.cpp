@@ -77,9 +77,9 @@ Decline HopperProduct::declines(const Region& region) {
   if (product.gated && product.blocked && product.at.w_scale >= 0 && columns % 128 != 0)
     return fmt::format("halves of {} columns are not whole blocks, which share scales", columns);
   const DType b = p.input(1).dtype;
-  if (length * bytes_of(b) % 16 != 0)
+  if (length * byte_size(b) % 16 != 0)
     return fmt::format("rows of {} {} do not have whole 16 bytes", length, name_of(b));
-  if (columns * bytes_of(product.out) % 16 != 0 || (product.also && columns * bytes_of(product.also->out) % 16 != 0))
+  if (columns * byte_size(product.out) % 16 != 0 || (product.also && columns * byte_size(product.also->out) % 16 != 0))
     return fmt::format("rows of {} results do not have whole 16 bytes", columns);
   if (is_fp8(b) && length < shortest_fp8)
     return fmt::format("K is below {}: the tensor cores' sums of fp8 would show", shortest_fp8);
@@ -143,15 +143,15 @@ void HopperProduct::set_work(const Region& region, const HopperRows& rows) {
     most_rows_ = p.size(0, -2);
   }
   work_.n = n_;
-  work_.k_bytes = k_ * bytes_of(config_.b);
+  work_.k_bytes = k_ * byte_size(config_.b);
   work_.a_parts = config_.a_parts;
   work_.b_parts = config_.dual ? 2 : 1;
   work_.a_share = rows.share;
-  work_.out_bytes = static_cast<int>(bytes_of(product_.out));
-  work_.second_bytes = product_.also ? static_cast<int>(bytes_of(product_.also->out)) : 0;
+  work_.out_bytes = static_cast<int>(byte_size(product_.out));
+  work_.second_bytes = product_.also ? static_cast<int>(byte_size(product_.also->out)) : 0;
   work_.vector_bytes = product_.column_sums ? 4 : 0;
   for (const EpilogueExtra& extra : product_.extras())
-    if (extra.is_side_by_side()) work_.vector_bytes += static_cast<int>(bytes_of(extra.dtype));
+    if (extra.is_side_by_side()) work_.vector_bytes += static_cast<int>(byte_size(extra.dtype));
   const bool promotes = is_fp8(config_.b) || config_.blocked;
   work_.widest = config_.dual && promotes                 ? 64
                  : config_.dual || is_split() || promotes ? 128

@@ -53,24 +53,24 @@ std::optional<HopperProduct::View> HopperProduct::view_of(const LaunchArgs& args
 /// Whether addresses and strides are what copies of 16 bytes need.
 bool HopperProduct::fits(const LaunchArgs& args, const View& view) const {
   const TensorView &x = this->x(args), &w = this->w(args), &y = args.outputs[product_.y];
-  const std::int64_t x_row = view.x_stride * bytes_of(x_type_), w_row = view.w_stride * bytes_of(config_.b),
-                     out = bytes_of(product_.out);
+  const std::int64_t x_row = view.x_stride * byte_size(x_type_), w_row = view.w_stride * byte_size(config_.b),
+                     out = byte_size(product_.out);
   bool fits = aligned(x.data) && aligned(w.data) && aligned(y.data) && x_row % 16 == 0 && w_row % 16 == 0 &&
               view.y_stride * out % 16 == 0 && view.y_batch * out % 16 == 0 && view.x_batch % view.x_stride == 0 &&
               view.w_batch % view.w_stride == 0;
   if (product_.also) {
-    const std::int64_t bytes = bytes_of(product_.also->out);
+    const std::int64_t bytes = byte_size(product_.also->out);
     fits = fits && aligned(args.outputs[product_.also->y].data) && view.second_stride * bytes % 16 == 0 &&
            view.second_batch * bytes % 16 == 0;
   }
   if (const TensorView up = product_.second_weight(args); up.present) {
     const std::int64_t row = up.strides[up.shape.rank() - 2];
-    fits = fits && aligned(up.data) && (n_ == 1 || row != 0) && row * bytes_of(config_.b) % 16 == 0;
+    fits = fits && aligned(up.data) && (n_ == 1 || row != 0) && row * byte_size(config_.b) % 16 == 0;
   }
   for (std::size_t i = 0; i < product_.extras().size(); ++i) {
     const EpilogueExtra& extra = product_.extras()[i];
     const epilogue::Operand& operand = view.extra[i];
-    const std::int64_t size = bytes_of(extra.dtype);
+    const std::int64_t size = byte_size(extra.dtype);
     const bool element = extra.extent == TileProgram::Extent::element;
     if (!element && !extra.is_side_by_side()) continue;
     fits = fits && aligned(operand.data) && operand.row * size % 16 == 0 && (element || operand.column == 1);
@@ -84,7 +84,7 @@ void HopperProduct::set_maps(const LaunchArgs& args, const View& view, const Hop
   const TensorView &x = this->x(args), &w = this->w(args), &y = args.outputs[product_.y];
   const auto map_of = [&](void* data, DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t stride,
                           int box_rows) {
-    const auto width = static_cast<std::uint32_t>(gemm::HopperShape::row_bytes / bytes_of(dtype));
+    const auto width = static_cast<std::uint32_t>(gemm::HopperShape::row_bytes / byte_size(dtype));
     return std::bit_cast<TensorMapBytes>(
         args.queue->device().tensor_map({data, dtype, rows, columns, stride, static_cast<std::uint32_t>(box_rows),
                                          width, gemm::HopperShape::row_bytes}));
@@ -178,7 +178,7 @@ bool HopperProduct::launch_windows(const LaunchArgs& args, const HopperWindows& 
 
 bool HopperProduct::launch_gated(const LaunchArgs& args, const HopperGateRows& gate) const {
   const std::optional<View> view = view_of(args);
-  if (!view || !aligned(gate.memory.begin) || gate.sample * bytes_of(x_type_) % 16 != 0) return false;
+  if (!view || !aligned(gate.memory.begin) || gate.sample * byte_size(x_type_) % 16 != 0) return false;
   run_tiles(args, *view, nullptr, &gate);
   return true;
 }
@@ -187,7 +187,7 @@ void HopperProduct::set_windows(const LaunchArgs& args, const HopperWindows& win
                                 gemm::HopperParams& p) const {
   WindowMapShape shape = windows.map;
   shape.box_pixels = static_cast<std::uint32_t>(tile.block_m);
-  shape.box_channels = static_cast<std::uint32_t>(gemm::HopperShape::row_bytes / bytes_of(x_type_));
+  shape.box_channels = static_cast<std::uint32_t>(gemm::HopperShape::row_bytes / byte_size(x_type_));
   p.a = std::bit_cast<TensorMapBytes>(window_map(args.queue->device(), shape));
   p.window_rows = static_cast<std::int32_t>(windows.rows);
   p.window_columns = static_cast<std::int32_t>(windows.columns);
@@ -218,7 +218,7 @@ void HopperProduct::run_tiles(const LaunchArgs& args, const View& view, const Ho
 }
 
 ByteRange HopperProduct::parts(const LaunchArgs& args, const View& view) const {
-  return {args.workspace, 3 * view.m * k_ * bytes_of(DType::bf16)};
+  return {args.workspace, 3 * view.m * k_ * byte_size(DType::bf16)};
 }
 
 }  // namespace cermet::cuda

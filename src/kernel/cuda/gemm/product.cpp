@@ -89,7 +89,7 @@ TensorView Product::second_weight(const LaunchArgs& args) const {
   if (!gated) return {};
   TensorView half = args.inputs[static_cast<std::size_t>(at.w)];
   const int rows = half.shape.rank() - 2;
-  const std::int64_t first = half.shape[rows] / 2 * half.strides[rows] * static_cast<std::int64_t>(size_of(half.dtype));
+  const std::int64_t first = half.shape[rows] / 2 * half.strides[rows] * byte_size(half.dtype);
   half.data = half.as<std::byte>() + first;
   return half;
 }
@@ -131,8 +131,8 @@ epilogue::Operand Product::operand(const LaunchArgs& args, std::size_t i) const 
   epilogue::Operand operand{view.data, 0, 0, 0};
   if (extras_[i].extent == Extent::column) operand.column = view.shape[axis] > 1 ? view.strides[axis] : 1;
   if (operands_[i].grouped) operand.group = view.strides[0];
-  operand.data = static_cast<const std::byte*>(operand.data) +
-                 operands_[i].shift * operand.column * static_cast<std::int64_t>(size_of(view.dtype));
+  operand.data =
+      static_cast<const std::byte*>(operand.data) + operands_[i].shift * operand.column * byte_size(view.dtype);
   return operand;
 }
 

@@ -14,8 +14,6 @@
 
 namespace cermet::cuda {
 
-inline std::int64_t bytes_of(DType dtype) { return static_cast<std::int64_t>(size_of(dtype)); }
-
 /// Steps of a launch's operands along the leading axes of the result, merged into as few axes as walk all of them.
 struct ProductRows {
   enum { X, Y, SECOND, SCALE, W, EXTRA, COUNT = EXTRA + epilogue::most_extras };

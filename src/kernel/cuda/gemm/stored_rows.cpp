@@ -7,7 +7,7 @@ namespace {
 
 /// Whether runs of a row are aligned to their bytes, of which an access takes 16 at most.
 bool suits_vectors(const void* data, std::int64_t row, DType dtype, std::int64_t run) {
-  const auto size = static_cast<std::int64_t>(size_of(dtype)), bytes = std::min<std::int64_t>(16, run * size);
+  const auto size = byte_size(dtype), bytes = std::min<std::int64_t>(16, run * size);
   return reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(bytes) == 0 && row * size % bytes == 0;
 }
 

@@ -45,8 +45,7 @@ Decline declines(const Region& region) {
   const std::int64_t k = p.size(1, -1), choices = last.size(row_of_operand, 1);
   if (choices < 1 || choices > gemv::most_choices)
     return fmt::format("adds the rows of up to {} experts", gemv::most_choices);
-  if (k * static_cast<std::int64_t>(size_of(p.input(1).dtype)) % 16 != 0)
-    return "rows of the weight are not whole 16 bytes";
+  if (k * byte_size(p.input(1).dtype) % 16 != 0) return "rows of the weight are not whole 16 bytes";
   if (k > gemv::longest_row || !shape_of(region).fits(gemv::usual_ring_bytes))
     return "a row of each expert does not fit into a stage";
   if (Decline reason = GemvPrologue::declines(region)) return reason;

@@ -32,8 +32,7 @@ Decline declines_sizes(const Problem& p) {
   if (const std::int64_t rows = max_rows(p, 0); rows > limit)
     return fmt::format("up to {} rows: a weight is read once for each of them", rows);
   if (!constant_shape(p, 1)) return "the weight's shape is not known beforehand";
-  const std::int64_t k = p.size(1, -1), n = p.size(1, -2),
-                     bytes = k * static_cast<std::int64_t>(size_of(p.input(1).dtype));
+  const std::int64_t k = p.size(1, -1), n = p.size(1, -2), bytes = k * byte_size(p.input(1).dtype);
   if (k > gemv::longest_row || bytes > gemv::widest_row)
     return fmt::format("rows of {} elements do not fit in registers", k);
   if (n > std::int64_t{1} << 30) return fmt::format("{} columns are more than 32-bit numbers count", n);
@@ -85,8 +84,7 @@ Gemv::Gemv(const Region& region, const Config& config, bool compact)
     : heads_(RotatedHeads::end(region) ? std::optional<RotatedHeads>(region) : std::nullopt),
       product_(heads_ ? RotatedHeads::product_of(region) : region, loops_of(region)),
       row_bytes_(compact ? compact_row_bytes(region.problem().size(1, -1))
-                         : region.problem().size(1, -1) *
-                               static_cast<std::int64_t>(size_of(region.problem().input(1).dtype))),
+                         : region.problem().size(1, -1) * byte_size(region.problem().input(1).dtype)),
       constant_(region.is_constant(static_cast<std::size_t>(product_.at.w)) &&
                 (product_.at.w_up < 0 || region.is_constant(static_cast<std::size_t>(product_.at.w_up)))) {
   const Problem& p = region.problem();

@@ -154,7 +154,7 @@ void Gemv::launch(const LaunchArgs& args, std::size_t first_program) const {
         offset += left % axes.dims[a] * steps[operand][a];
         left /= axes.dims[a];
       }
-      return view->as<std::byte>() + offset * static_cast<std::int64_t>(size_of(view->dtype));
+      return view->as<std::byte>() + offset * byte_size(view->dtype);
     };
     p.x = at(&x, X);
     p.y = at(&y, Y);

@@ -140,7 +140,7 @@ TensorView RotatedHeads::rows(const LaunchArgs& args) const {
 void RotatedHeads::set(const LaunchArgs& args, rotation::Places& p, std::int64_t row) const {
   const auto from = [&](std::size_t operand) {
     const TensorView& numbers = args.inputs[operand];
-    return numbers.as<const std::byte>() + row * static_cast<std::int64_t>(size_of(numbers.dtype));
+    return numbers.as<const std::byte>() + row * byte_size(numbers.dtype);
   };
   const TensorView& table = args.inputs[at_.cos];
   p.cos = table.data;

@@ -34,7 +34,7 @@ inline PositionOrder position_order(const SpatialView& view, bool channels_last,
 /// Elements of 16 bytes at most that one access may take along the channels, which are last: the sizes, strides and
 /// addresses of both allow it.
 inline std::int64_t channel_run(const TensorView& x, const TensorView& y) {
-  std::int64_t run = 16 / static_cast<std::int64_t>(size_of(x.dtype));
+  std::int64_t run = 16 / byte_size(x.dtype);
   for (const TensorView* view : {&x, &y}) {
     for (int a = 0; a + 1 < view->shape.rank(); ++a)
       while (run > 1 && view->strides[a] % run != 0) run /= 2;

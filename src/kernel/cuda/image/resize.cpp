@@ -22,7 +22,7 @@ std::int64_t table_bytes(const resize::Axis& axis) {
 
 /// Elements that a thread may take: the last axis is copied, and sizes, strides and addresses allow it.
 std::int64_t run_of(const AxesBuilder<2>& builder, const ResizePlan& plan, const TensorView& x, const TensorView& y) {
-  const auto bytes = static_cast<std::int64_t>(size_of(x.dtype)), wide = 16 / bytes;
+  const auto bytes = byte_size(x.dtype), wide = 16 / bytes;
   if (plan.rank == 0 || plan.resized[static_cast<std::size_t>(plan.rank - 1)]) return 1;
   const bool aligned =
       reinterpret_cast<std::uintptr_t>(x.data) % 16 == 0 && reinterpret_cast<std::uintptr_t>(y.data) % 16 == 0;

@@ -28,8 +28,7 @@ gating::Config gating_config(const Problem& p, int threads) {
 
 gating::Params gating_params(const TensorView& logits, const TensorView* bias, const TensorView& weights,
                              const TensorView* ids, float scale) {
-  const bool vectors =
-      is_aligned(logits.data, 16) && logits.strides[0] * static_cast<std::int64_t>(size_of(logits.dtype)) % 16 == 0;
+  const bool vectors = is_aligned(logits.data, 16) && logits.strides[0] * byte_size(logits.dtype) % 16 == 0;
   return {.logits = logits.data,
           .bias = bias ? bias->data : nullptr,
           .weights = weights.as<float>(),

@@ -110,7 +110,7 @@ StridedCopy copy_between(const TensorView& from, const TensorView& to, const Sha
           gather ? from.strides : dense_strides(shape),
           to.data,
           gather ? dense_strides(shape) : to.strides,
-          static_cast<std::int64_t>(size_of(to.dtype))};
+          byte_size(to.dtype)};
 }
 
 struct Mixture {

@@ -31,7 +31,7 @@ bool sorts_in_chunks(std::int64_t pairs, std::int64_t experts) {
 
 /// Bytes that every row of x and of the result can be copied in.
 std::int64_t word_bytes(const TensorView& x, const TensorView& rows) {
-  const auto bytes = static_cast<std::int64_t>(size_of(x.dtype));
+  const auto bytes = byte_size(x.dtype);
   std::int64_t word = 16;
   const auto fits = [&](std::int64_t w) {
     return is_aligned(x.data, w) && is_aligned(rows.data, w) && x.shape[1] * bytes % w == 0 &&
@@ -58,7 +58,7 @@ std::uint32_t lanes_shift(std::int64_t slice_words) {
 
 void launch(const LaunchArgs& args, const ExpertGroups& groups) {
   const TensorView &x = args.inputs[0], &ids = args.inputs[1], &rows = args.outputs[0], &row_of = args.outputs[2];
-  const auto bytes = static_cast<std::int64_t>(size_of(x.dtype)), word = word_bytes(x, rows);
+  const auto bytes = byte_size(x.dtype), word = word_bytes(x, rows);
   const std::int64_t pairs = ids.elements(), chunk = chunk_of(pairs), row_words = x.shape[1] * bytes / word;
   const std::uint32_t slices = slices_shift(ids.shape[0], row_words, args.queue->target().multiprocessors);
   const std::int64_t slice_words = div_up(row_words, std::int64_t{1} << slices);

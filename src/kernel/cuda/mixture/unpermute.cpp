@@ -22,7 +22,7 @@ std::int64_t width_of(const LaunchArgs& args) {
 
 bool has_vectors(const TensorView& view, std::int64_t width) {
   return view.shape[1] % width == 0 && view.strides[0] % width == 0 &&
-         is_aligned(view.data, width * static_cast<std::int64_t>(size_of(view.dtype)));
+         is_aligned(view.data, width * byte_size(view.dtype));
 }
 
 void launch(const LaunchArgs& args) {

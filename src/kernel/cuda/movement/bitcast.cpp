@@ -12,8 +12,7 @@ const Kernel movement_bitcast{
       return [](const LaunchArgs& args) {
         const TensorView &x = args.inputs[0], &y = args.outputs[0];
         if (x.data == y.data) return;
-        enqueue_copy(*args.queue, 0,
-                     {x.shape, x.data, x.strides, y.data, y.strides, static_cast<std::int64_t>(size_of(x.dtype))});
+        enqueue_copy(*args.queue, 0, {x.shape, x.data, x.strides, y.data, y.strides, byte_size(x.dtype)});
       };
     },
     .programs = [](const Problem&) -> std::vector<Program> { return {copy_program()}; }};

@@ -25,7 +25,7 @@ std::vector<Program> programs(const Problem& problem) {
 bool has_vector_rows(const TensorView& view) {
   bool aligned = is_aligned(view.data, 16);
   for (int a = 0; a + 1 < view.shape.rank(); ++a)
-    aligned = aligned && view.strides[a] * static_cast<std::int64_t>(size_of(view.dtype)) % 16 == 0;
+    aligned = aligned && view.strides[a] * byte_size(view.dtype) % 16 == 0;
   return aligned;
 }
 

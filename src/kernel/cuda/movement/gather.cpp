@@ -17,7 +17,7 @@ void launch(const LaunchArgs& args, int axis) {
   for (int a = 0; a < indices.shape.rank(); ++a, ++to)
     builder.append(indices.shape[a], {0, indices.strides[a], y.strides[to]});
   for (int a = axis + 1; a < x.shape.rank(); ++a, ++to) builder.append(x.shape[a], {x.strides[a], 0, y.strides[to]});
-  const auto bytes = static_cast<std::int64_t>(size_of(x.dtype));
+  const auto bytes = byte_size(x.dtype);
   constexpr std::array<bool, 3> in_words{true, false, true};
   std::int64_t run = builder.run_length(in_words, 16 / bytes);
   while (run > 1 && !(x.strides[axis] % run == 0 && is_aligned(x.data, run * bytes) && is_aligned(y.data, run * bytes)))

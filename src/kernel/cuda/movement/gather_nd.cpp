@@ -18,7 +18,7 @@ void launch(const LaunchArgs& args, int batch) {
     builder.append(indices.shape[a], {a < batch ? x.strides[a] : 0, indices.strides[a], y.strides[a]});
   for (int a = batch + n; a < x.shape.rank(); ++a)
     builder.append(x.shape[a], {x.strides[a], 0, y.strides[lead + a - batch - n]});
-  const auto bytes = static_cast<std::int64_t>(size_of(x.dtype));
+  const auto bytes = byte_size(x.dtype);
   constexpr std::array<bool, 3> in_words{true, false, true};
   std::int64_t run = builder.run_length(in_words, 16 / bytes);
   const auto fits = [&] {

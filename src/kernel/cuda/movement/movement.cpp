@@ -11,7 +11,7 @@ namespace cermet::cuda::movement_movement_file {
 namespace {
 
 StridedCopy copy_to(const TensorView& y, const void* from, const Shape& from_strides) {
-  return {y.shape, from, from_strides, y.data, y.strides, static_cast<std::int64_t>(size_of(y.dtype))};
+  return {y.shape, from, from_strides, y.data, y.strides, byte_size(y.dtype)};
 }
 
 void copy_view(const LaunchArgs& args, const TensorView& from) {

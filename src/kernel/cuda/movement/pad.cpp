@@ -55,7 +55,7 @@ void pad(const LaunchArgs& args, const Padding& padding) {
   AxesBuilder<2> builder;
   const int rank = y.shape.rank();
   for (int a = 0; a < rank; ++a) builder.append_alone(y.shape[a], {x.strides[a], y.strides[a]});
-  const auto bytes = static_cast<std::int64_t>(size_of(x.dtype));
+  const auto bytes = byte_size(x.dtype);
   std::int64_t run = rank > 0 && x.shape.back() == y.shape.back() ? builder.run_length({true, true}, 16 / bytes) : 1;
   while (run > 1 && !(is_aligned(x.data, run * bytes) && is_aligned(y.data, run * bytes))) run /= 2;
   pad::Params params{.x = x.data,

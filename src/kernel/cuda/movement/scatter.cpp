@@ -47,8 +47,7 @@ void launch(const LaunchArgs& args, const Scatter& scatter) {
   const TensorView &x = args.inputs[0], &indices = args.inputs[1], &updates = args.inputs[op::scatter::updates],
                    &y = args.outputs[0];
   if (x.data != y.data)
-    enqueue_copy(*args.queue, copy,
-                 {x.shape, x.data, x.strides, y.data, y.strides, static_cast<std::int64_t>(size_of(x.dtype))});
+    enqueue_copy(*args.queue, copy, {x.shape, x.data, x.strides, y.data, y.strides, byte_size(x.dtype)});
   if (indices.elements() == 0 || y.elements() == 0) return;
   const int axis = scatter.axis;
   scatter::Params params{.y = y.data,

@@ -29,8 +29,7 @@ void launch(const LaunchArgs& args) {
   const TensorView &x = args.inputs[0], &indices = args.inputs[1], &updates = args.inputs[op::scatter_nd::updates],
                    &y = args.outputs[0];
   if (x.data != y.data)
-    enqueue_copy(*args.queue, copy,
-                 {x.shape, x.data, x.strides, y.data, y.strides, static_cast<std::int64_t>(size_of(x.dtype))});
+    enqueue_copy(*args.queue, copy, {x.shape, x.data, x.strides, y.data, y.strides, byte_size(x.dtype)});
   if (updates.elements() == 0 || y.elements() == 0) return;
   const Counts counts(x.shape, indices.shape);
   const int lead = indices.shape.rank() - 1, n = static_cast<int>(indices.shape.back());

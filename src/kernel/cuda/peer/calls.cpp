@@ -16,7 +16,7 @@ constexpr int joined_threads = 256;
 constexpr std::int64_t most_bytes = 1 << 20;
 
 std::int64_t most_bytes_of(const TensorType& type, const SymbolValues& sizes) {
-  std::int64_t bytes = static_cast<std::int64_t>(size_of(type.dtype));
+  std::int64_t bytes = byte_size(type.dtype);
   for (const Dim& dim : type.dims) bytes *= dim.value(sizes);
   return bytes;
 }
@@ -60,7 +60,7 @@ Launcher bind(const Problem& p, Collective kind) {
                         .x = x.data,
                         .y = y.data,
                         .piece = x.elements() / (cuts_operand(kind) ? ranks : 1),
-                        .element_bytes = static_cast<std::int64_t>(size_of(x.dtype))};
+                        .element_bytes = byte_size(x.dtype)};
     const peer::Params params = peer_params(memory.link, call, memory.channels, joined_threads, peer::Way::stamped);
     std::size_t program = 0;
     if (has_reduction(kind))

@@ -21,7 +21,7 @@ constexpr std::int64_t most_rows = peer::most_channels, most_bytes = 512 << 10;
 constexpr int widest_threads = 512, registers_beside_products = 72;
 
 std::int64_t dense_bytes_of(const TensorType& type, const SymbolValues& sizes) {
-  std::int64_t bytes = static_cast<std::int64_t>(size_of(type.dtype));
+  std::int64_t bytes = byte_size(type.dtype);
   for (const Dim& dim : type.dims) bytes *= dim.value(sizes);
   return bytes;
 }

@@ -21,7 +21,7 @@ void launch(const LaunchArgs& args, const Pooling& pooling) {
   const bool last = pooling.window.channels_last, indices = args.outputs.size() > 1;
   const SpatialView from = spatial_view(x, last), to = spatial_view(y, last);
   const PoolWindow window = pooling.window.over(from.size);
-  const bool wide = last && channel_run(x, y) == 16 / static_cast<std::int64_t>(size_of(x.dtype)) && !indices;
+  const bool wide = last && channel_run(x, y) == 16 / byte_size(x.dtype) && !indices;
   pool::Params params{.x = x.data,
                       .y = y.data,
                       .indices = indices ? args.outputs[1].as<std::int64_t>() : nullptr,

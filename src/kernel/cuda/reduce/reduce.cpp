@@ -127,7 +127,7 @@ void enqueue_reduce(const LaunchArgs& args, std::size_t first, const ReducePlan&
   if (results == 0) return;
   if (is_plain(plan.x)) return enqueue_plain(args, first, x, y, parts);
   // Words of 16 bytes along the dense axis, which is a reduced one or, for columns, the last kept one.
-  const std::int64_t width = 16 / static_cast<std::int64_t>(size_of(x.dtype));
+  const std::int64_t width = 16 / byte_size(x.dtype);
   bool vectors = is_aligned(x.data, 16);
   if (plan.rows) {
     vectors = vectors && parts.reduced.run_length({true}, width) == width;

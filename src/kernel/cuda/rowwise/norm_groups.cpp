@@ -71,7 +71,7 @@ class GroupPrograms {
   Program staged_program(const Problem& p, const RowLayout& l) const {
     const std::int64_t own = div_up(length_, std::int64_t{width_} * l.threads * l.cluster);
     const std::int64_t staged = std::min(own, staged_vectors), held = std::min(own - staged, more_vectors);
-    const std::int64_t bytes = staged * l.threads * width_ * static_cast<std::int64_t>(size_of(p.input(0).dtype));
+    const std::int64_t bytes = staged * l.threads * width_ * byte_size(p.input(0).dtype);
     return {.header = "kernel/cuda/device/rowwise/group_norm_staged.cuh",
             .task = fmt::format("cermet::group_norm::Staged<cermet::group_norm::StagedConfig{{.x = {}, .y = {}, "
                                 ".weights = {}, .biases = {}, .weight = {}, "

@@ -22,7 +22,7 @@ RowWalk::RowWalk(std::span<const RowView> operands, std::size_t leader) : count_
   CERMET_ASSERT(count_ <= most_operands);
   const TensorView& sizes = *operands[leader].view;
   for (std::size_t i = 0; i < count_; ++i)
-    operands_[i] = {operands[i].view->as<std::byte>(), static_cast<std::int64_t>(size_of(operands[i].view->dtype)), {}};
+    operands_[i] = {operands[i].view->as<std::byte>(), byte_size(operands[i].view->dtype), {}};
   for (int axis = sizes.shape.rank() - operands[leader].trailing - 1; axis >= 0; --axis) {
     const std::int64_t size = sizes.shape[axis];
     if (size == 1) continue;

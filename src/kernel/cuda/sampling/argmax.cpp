@@ -41,7 +41,7 @@ RowShares shares_of(const Problem& p, const Config& config) {
 
 double cost(const Problem& p, const Config& config, const DeviceLimits& limits) {
   const double bytes = bytes_of(p.input(0), p.maximum),
-               row = static_cast<double>(p.size(0, -1) * static_cast<std::int64_t>(size_of(p.input(0).dtype)));
+               row = static_cast<double>(p.size(0, -1) * byte_size(p.input(0).dtype));
   return row_seconds(*p.target, limits, shares_of(p, config), bytes / std::max(1.0, row), row, 1);
 }
 
@@ -55,7 +55,7 @@ void launch(const LaunchArgs& args, int cluster, int pieces) {
   bool vectors = is_aligned(x.data, 16);
   for (int a = 0; a < y.shape.rank(); ++a) {
     rows.append(y.shape[a], {x.strides[a], y.strides[a]});
-    vectors = vectors && x.strides[a] * static_cast<std::int64_t>(size_of(x.dtype)) % 16 == 0;
+    vectors = vectors && x.strides[a] * byte_size(x.dtype) % 16 == 0;
   }
   const argmax::Params params{x.data, y.data, x.shape.back(), y.dtype == DType::i64, vectors, rows.make()};
   const int shares = cluster * pieces;
