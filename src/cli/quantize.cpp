@@ -23,7 +23,7 @@ void check_folder(const QuantizeCommand& options, Console& console) {
     console.write_json({{"folder", options.check},
                         {"tensors", result.tensors},
                         {"modules", result.modules},
-                        {"codes", result.codes},
+                        {"codes", result.quantized},
                         {"violations", 0}});
   if (!console.json())
     for (const std::string& line : result.violations) console.print("{}\n", line);
@@ -33,7 +33,7 @@ void check_folder(const QuantizeCommand& options, Console& console) {
          result.violations.size(), result.violations.front());
   if (!console.json())
     console.print("{}: {} tensors, {} quantized modules, {} quantized values: all as the policy says\n", options.check,
-                  result.tensors, result.modules, result.codes);
+                  result.tensors, result.modules, result.quantized);
 }
 
 void print_policy(const QuantizeCommand& options, Console& console) {

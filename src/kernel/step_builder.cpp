@@ -207,7 +207,7 @@ void StepBuilder::follow_quantize(std::size_t node) {
   using enum op::quantize::Operand;
   const Problem& p = region_.nodes[node].problem;
   const bool dequantizes = p.op->kind == OpKind::dequantize;
-  if (!dequantizes && !code_types.contains(p.outputs[0].dtype))
+  if (!dequantizes && !quantized_types.contains(p.outputs[0].dtype))
     return fail(node, fmt::format("its result is {}", cermet::name_of(p.outputs[0].dtype)));
   if (!dequantizes && !p.attributes.flag("saturate")) return fail(node, "it does not saturate");
   if (dequantizes && p.attributes.text("granularity") == "group")

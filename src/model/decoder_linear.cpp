@@ -75,7 +75,7 @@ Dims LinearBuilder::weight_dims(const LinearStack& stack) const {
 ValueId LinearBuilder::weight(const LinearStack& stack) {
   const LinearScheme scheme = scheme_of(stack);
   const bool on_load = is_quantized(scheme) && !quantization_.stored();
-  const WeightSource::Form form = on_load ? WeightSource::Form::codes
+  const WeightSource::Form form = on_load ? WeightSource::Form::quantized
                                   : quantization_.dense.contains(stack.modules.front().front())
                                       ? WeightSource::Form::rounded
                                       : WeightSource::Form::plain;

@@ -30,41 +30,44 @@ float nearest(float x) {
 
 }  // namespace
 
-float quantize_row(std::span<const float> row, DType code_type, std::byte* codes) {
+float quantize_row(std::span<const float> row, DType quantized_type, std::byte* quantized) {
   const std::uint32_t bits = largest_magnitude_bits(row);
   if (bits >= infinity_bits) return std::numeric_limits<float>::quiet_NaN();
-  const float scale = std::bit_cast<float>(bits) / (code_type == DType::i8 ? 127.0f : format::e4m3_max);
-  if (!(scale > 0)) return std::fill_n(codes, row.size(), std::byte{0}), 0.0f;
-  if (code_type == DType::i8) {
+  const float scale = std::bit_cast<float>(bits) / (quantized_type == DType::i8 ? 127.0f : format::e4m3_max);
+  if (!(scale > 0)) return std::fill_n(quantized, row.size(), std::byte{0}), 0.0f;
+  if (quantized_type == DType::i8) {
     // A scale among the smallest floats is rounded so coarsely that quotients may leave the quantized range.
     for (std::size_t i = 0; i < row.size(); ++i)
-      codes[i] = static_cast<std::byte>(
+      quantized[i] = static_cast<std::byte>(
           static_cast<std::int8_t>(nearest(std::min(std::max(row[i] / scale, -128.0f), 127.0f))));
   } else {
     for (std::size_t i = 0; i < row.size(); ++i)
-      codes[i] = static_cast<std::byte>(format::to_e4m3(row[i] / scale).bits);
+      quantized[i] = static_cast<std::byte>(format::to_e4m3(row[i] / scale).bits);
   }
   return scale;
 }
 
-void round_row(std::span<const float> row, DType code_type, float scale, std::byte* codes) {
+void round_row(std::span<const float> row, DType quantized_type, float scale, std::byte* quantized) {
   for (std::size_t i = 0; i < row.size(); ++i) {
     const float value = scale > 0 ? row[i] / scale : 0.0f;
-    if (code_type == DType::i8)
-      codes[i] = static_cast<std::byte>(static_cast<std::int8_t>(nearest(std::min(std::max(value, -128.0f), 127.0f))));
+    if (quantized_type == DType::i8)
+      quantized[i] =
+          static_cast<std::byte>(static_cast<std::int8_t>(nearest(std::min(std::max(value, -128.0f), 127.0f))));
     else
-      codes[i] =
+      quantized[i] =
           static_cast<std::byte>(format::to_e4m3(std::min(std::max(value, -format::e4m3_max), format::e4m3_max)).bits);
   }
 }
 
-void dequantize_row(DType code_type, std::span<const std::byte> codes, float scale, DType to, std::byte* destination) {
-  std::vector<float> values(codes.size());
-  for (std::size_t i = 0; i < codes.size(); ++i)
-    values[i] = code_type == DType::i8 ? static_cast<float>(static_cast<std::int8_t>(codes[i])) * scale
-                                       : format::to_float(format::e4m3{static_cast<std::uint8_t>(codes[i])}) * scale;
+void dequantize_row(DType quantized_type, std::span<const std::byte> quantized, float scale, DType to,
+                    std::byte* destination) {
+  std::vector<float> values(quantized.size());
+  for (std::size_t i = 0; i < quantized.size(); ++i)
+    values[i] = quantized_type == DType::i8
+                    ? static_cast<float>(static_cast<std::int8_t>(quantized[i])) * scale
+                    : format::to_float(format::e4m3{static_cast<std::uint8_t>(quantized[i])}) * scale;
   convert_elements(DType::f32, reinterpret_cast<const std::byte*>(values.data()), to, destination,
-                   static_cast<std::int64_t>(codes.size()));
+                   static_cast<std::int64_t>(quantized.size()));
 }
 
 }  // namespace cermet

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t piece_elements = 1 << 18;  // what a thread reads and converts at a time
 
-bool is_codes(DType dtype) { return dtype == DType::i8 || dtype == DType::f8_e4m3; }
+bool is_quantized(DType dtype) { return dtype == DType::i8 || dtype == DType::f8_e4m3; }
 
 std::int64_t bytes_of(DType dtype, std::int64_t elements) { return elements * byte_size(dtype); }
 
@@ -55,14 +55,14 @@ class WeightLoader {
     }
     const StoredTensor& tensor = existing(part);
     if (form == WeightSource::Form::scales) {
-      if (!made_scales_.contains(part)) quantize(tensor, source.code_type, nullptr);
+      if (!made_scales_.contains(part)) quantize(tensor, source.quantized_type, nullptr);
       return write_scales(made_scales_.at(part));
     }
     const bool rounded = form == WeightSource::Form::rounded && stored_reals.contains(tensor.dtype);
     if (rounded && reader_.find(fmt::format("{}.weight_scale", module_of(part))))
-      round(tensor, source.code_type, dtype, at);
-    else if (form == WeightSource::Form::codes) quantize(tensor, source.code_type, at);
-    else if (is_codes(tensor.dtype) && dtypes::real.contains(dtype)) dequantize(tensor, dtype, at);
+      round(tensor, source.quantized_type, dtype, at);
+    else if (form == WeightSource::Form::quantized) quantize(tensor, source.quantized_type, at);
+    else if (is_quantized(tensor.dtype) && dtypes::real.contains(dtype)) dequantize(tensor, dtype, at);
     else convert(tensor, dtype, at);
     if (on_bytes_) on_bytes_(tensor.bytes());
     return tensor.elements();
@@ -78,12 +78,12 @@ class WeightLoader {
     CERMET_ASSERT(shape[0] == rows && columns <= row_bytes && (dtypes::real.contains(dtype) || dtype == DType::i8));
     const std::vector<float> scales = scales_of_rows(existing(name + "_scale"), rows);
     for_pieces(rows, columns, [&](std::int64_t begin, std::int64_t count) {
-      std::vector<std::byte> codes(static_cast<std::size_t>(count * row_bytes));
-      reader_.read(packed, begin * row_bytes, codes);
-      for (std::byte& code : codes) code ^= std::byte{0x80};
+      std::vector<std::byte> quantized(static_cast<std::size_t>(count * row_bytes));
+      reader_.read(packed, begin * row_bytes, quantized);
+      for (std::byte& code : quantized) code ^= std::byte{0x80};
       for (std::int64_t r = 0; r < count; ++r) {
         const auto row =
-            std::span(codes).subspan(static_cast<std::size_t>(r * row_bytes), static_cast<std::size_t>(columns));
+            std::span(quantized).subspan(static_cast<std::size_t>(r * row_bytes), static_cast<std::size_t>(columns));
         std::byte* out = destination + bytes_of(dtype, (begin + r) * columns);
         if (dtype == DType::i8) std::ranges::copy(row, out);
         else dequantize_row(DType::i8, row, scales[static_cast<std::size_t>(begin + r)], dtype, out);
@@ -146,11 +146,11 @@ class WeightLoader {
     const std::vector<float> scales = channel_scales(fmt::format("{}.weight_scale", module_of(tensor.name)));
     const std::int64_t columns = tensor.shape.at(1);
     for_pieces(tensor.shape[0], columns, [&](std::int64_t begin, std::int64_t rows) {
-      std::vector<std::byte> codes(static_cast<std::size_t>(rows * columns));
-      reader_.read(tensor, begin * columns, codes);
+      std::vector<std::byte> quantized(static_cast<std::size_t>(rows * columns));
+      reader_.read(tensor, begin * columns, quantized);
       for (std::int64_t r = 0; r < rows; ++r) {
         const auto row =
-            std::span(codes).subspan(static_cast<std::size_t>(r * columns), static_cast<std::size_t>(columns));
+            std::span(quantized).subspan(static_cast<std::size_t>(r * columns), static_cast<std::size_t>(columns));
         dequantize_row(tensor.dtype, row, scales[static_cast<std::size_t>(begin + r)], dtype,
                        destination + bytes_of(dtype, (begin + r) * columns));
       }
@@ -158,37 +158,38 @@ class WeightLoader {
   }
 
   /// An unquantized weight that has stored scales, as quantized values or dequantized again.
-  void round(const StoredTensor& tensor, DType code_type, DType dtype, std::byte* destination) const {
+  void round(const StoredTensor& tensor, DType quantized_type, DType dtype, std::byte* destination) const {
     const std::vector<float> scales = channel_scales(fmt::format("{}.weight_scale", module_of(tensor.name)));
     const std::int64_t columns = tensor.shape.at(1);
     for_pieces(tensor.shape[0], columns, [&](std::int64_t begin, std::int64_t count) {
       std::vector<float> values(static_cast<std::size_t>(count * columns));
-      std::vector<std::byte> codes(static_cast<std::size_t>(columns));
+      std::vector<std::byte> quantized(static_cast<std::size_t>(columns));
       read(tensor, begin * columns, count * columns, DType::f32, reinterpret_cast<std::byte*>(values.data()));
       for (std::int64_t r = 0; r < count; ++r) {
         const float scale = scales[static_cast<std::size_t>(begin + r)];
         std::byte* row = destination + bytes_of(dtype, (begin + r) * columns);
         round_row(std::span(values).subspan(static_cast<std::size_t>(r * columns), static_cast<std::size_t>(columns)),
-                  code_type, scale, codes.data());
-        if (is_codes(dtype)) std::ranges::copy(codes, row);
-        else dequantize_row(code_type, codes, scale, dtype, row);
+                  quantized_type, scale, quantized.data());
+        if (is_quantized(dtype)) std::ranges::copy(quantized, row);
+        else dequantize_row(quantized_type, quantized, scale, dtype, row);
       }
     });
   }
 
-  /// Quantizes an unquantized weight; keeps the scales, which are requested next. `codes` may be null.
-  void quantize(const StoredTensor& tensor, DType code_type, std::byte* codes) {
+  /// Quantizes an unquantized weight; keeps the scales, which are requested next. `quantized values` may be null.
+  void quantize(const StoredTensor& tensor, DType quantized_type, std::byte* quantized) {
     CERMET_ASSERT(tensor.shape.size() == 2);
     const std::int64_t rows = tensor.shape[0], columns = tensor.shape[1];
     std::vector<float> scales(static_cast<std::size_t>(rows));
     for_pieces(rows, columns, [&](std::int64_t begin, std::int64_t count) {
       std::vector<float> values(static_cast<std::size_t>(count * columns));
-      std::vector<std::byte> unused(codes ? 0 : static_cast<std::size_t>(columns));
+      std::vector<std::byte> unused(quantized ? 0 : static_cast<std::size_t>(columns));
       read(tensor, begin * columns, count * columns, DType::f32, reinterpret_cast<std::byte*>(values.data()));
       for (std::int64_t r = 0; r < count; ++r) {
         const auto row =
             std::span(values).subspan(static_cast<std::size_t>(r * columns), static_cast<std::size_t>(columns));
-        const float scale = quantize_row(row, code_type, codes ? codes + (begin + r) * columns : unused.data());
+        const float scale =
+            quantize_row(row, quantized_type, quantized ? quantized + (begin + r) * columns : unused.data());
         if (std::isnan(scale))
           fail(Status::invalid_file, "tensor {}: expected finite values to quantize, found others in row {}",
                tensor.name, begin + r);

@@ -46,7 +46,7 @@ OpSpec define() {
           "the "
           "residual's memory. A quantized value may differ by one step.",
       .inputs = std::move(inputs),
-      .outputs = {{"q", code_types, "[.., H]", "quantized values"},
+      .outputs = {{"q", quantized_types, "[.., H]", "quantized values"},
                   {"sum", dtypes::real, "[.., H]", "x + residual, in the residual's type"},
                   {"scale", {DType::f32}, "[..] or [.., groups]", "quantization step, where dynamic"},
                   {"zero_point", {DType::i32}, "as scale", "quantized value of 0, where asymmetric"}},

@@ -41,7 +41,7 @@ std::vector<TensorType> infer(const Problem& p) {
   if (p.has(in::bias)) expect_dims(p, in::bias, {dim_of(p, in::x, -1)}, "the last one of x");
   if (p.has(in::bias) && p.input(in::bias).dtype == DType::i32)
     expect_dtype(p, in::x, DType::i32, "that of an int32 bias");
-  const CodeFormat format = checked_code_format(p);
+  const QuantizedFormat format = checked_quantized_format(p);
   const bool fixed = is_static(p.attributes);
   if (p.has(in::smooth)) expect_features(p, in::smooth, dims.back(), fixed);
   if (p.has(in::offset)) expect_features(p, in::offset, dims.back(), true);
@@ -80,7 +80,7 @@ void reference(const ReferenceCall& call) {
   const TensorView& q = call.outputs[0];
   const std::int64_t features = q.shape.back(), rows = Rows(q).count();
   const bool left = call.attributes.text("activate") == "left", fixed = is_static(call.attributes);
-  const CodeFormat format = code_format(call.attributes);
+  const QuantizedFormat format = quantized_format(call.attributes);
   std::vector<float> values(static_cast<std::size_t>(features));
   for (std::int64_t row = 0; row < rows; ++row) {
     double largest_term = 0;
@@ -189,13 +189,13 @@ OpSpec define() {
             Mapping::one_to_one, true},
            {"smooth", {DType::f32}, "[F]; static also []", "factors before quantization", Mapping::one_to_one, true},
            {"offset", {DType::f32}, "[] or [F]", "static: added before rounding", Mapping::one_to_one, true}},
-      .outputs = {{"q", code_types, "[.., F]", "quantized values"},
+      .outputs = {{"q", quantized_types, "[.., F]", "quantized values"},
                   {"scale", {DType::f32}, "[..]", "quantization step, where dynamic"}},
       .attributes =
           {{"activate", std::string("left"), "the half that goes through silu", {"left", "right"}},
            {"quantization", std::string("dynamic"), "whether scales are computed or given", {"dynamic", "static"}},
            range_attribute(),
-           code_type_attribute()},
+           quantized_type_attribute()},
       .infer = infer,
       .reference = reference,
       .operations = [](const Problem& p) { return 16 * static_cast<double>(p.outputs[0].elements().value(p.maximum)); },

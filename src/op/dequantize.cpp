@@ -10,7 +10,7 @@ namespace cermet::dequantize_op {
 namespace in = op::dequantize;
 namespace {
 
-constexpr DTypeSet whole_codes{DType::i8, DType::u8, DType::i16, DType::u16};
+constexpr DTypeSet whole_quantized{DType::i8, DType::u8, DType::i16, DType::u16};
 
 void check_parameter(const Problem& p, std::size_t operand) {
   const std::string& granularity = p.attributes.text("granularity");
@@ -26,7 +26,7 @@ void check_parameter(const Problem& p, std::size_t operand) {
   } else if (granularity == "token") {
     expect_dims(p, operand, rows, "those of q without the last");
   } else {
-    CodeFormat format;
+    QuantizedFormat format;
     format.group = p.attributes.integer("group_size");
     if (format.group <= 0) bad_attribute(p, "group_size", "a positive number");
     expect_dims(p, operand, scale_dims(p, in::q, format),
@@ -36,9 +36,9 @@ void check_parameter(const Problem& p, std::size_t operand) {
 
 std::vector<TensorType> infer(const Problem& p) {
   expect_min_rank(p, in::q, 1);
-  const bool narrow_offset = p.has(in::offset) && whole_codes.contains(p.input(in::offset).dtype);
+  const bool narrow_offset = p.has(in::offset) && whole_quantized.contains(p.input(in::offset).dtype);
   if (p.attributes.text("granularity") == "group" &&
-      (!(code_types | DTypeSet{DType::i32}).contains(p.input(in::q).dtype) || narrow_offset))
+      (!(quantized_types | DTypeSet{DType::i32}).contains(p.input(in::q).dtype) || narrow_offset))
     bad_attribute(p, "granularity", "\"broadcast\" for operands of these types");
   check_parameter(p, in::scale);
   if (p.has(in::offset)) check_parameter(p, in::offset);
@@ -75,12 +75,12 @@ void reference(const ReferenceCall& call) {
 std::vector<Case> cases() {
   std::vector<Case> list;
   using enum DType;
-  const auto codes = [](DType t) {
+  const auto quantized = [](DType t) {
     return t == i32 ? integers(-2000000000, 2000000000) : t == i8 ? integers(-128, 127) : normal(30);
   };
   for (DType t : {i8, f8_e4m3, f8_e5m2, i32}) {
     const std::string name(name_of(t));
-    const CaseOperand q{{t, {4, 300}}, codes(t)};
+    const CaseOperand q{{t, {4, 300}}, quantized(t)};
     for (bool offset : {false, true}) {
       const auto add = [&](std::string granularity, Dims dims) {
         std::optional<CaseOperand> o;
@@ -134,7 +134,7 @@ std::vector<Case> cases() {
                   {CaseOperand{{f8_e4m3, {2, 40}}, values({NAN, 448, -448, 0.001953125, 0.0146484375, -0.0, 1})},
                    CaseOperand{{f32, {2}}, constant(0.5)}}});
   list.push_back(
-      {"e5m2_codes",
+      {"e5m2_quantized",
        {CaseOperand{{f8_e5m2, {2, 40}}, values({NAN, INFINITY, -INFINITY, 57344, 1.52587890625e-05, -0.0, 1})},
         CaseOperand{{f32, {2}}, constant(0.5)}}});
   list.push_back({"nothing", {CaseOperand{{i8, {0, 4}}}, CaseOperand{{f32, {0}}}}});
@@ -157,9 +157,9 @@ OpSpec define() {
           "(channel), one per row (token), one per "
           "group_size elements "
           "of a row (group), or broadcast to q as in NumPy (broadcast). int32 accumulators count as quantized values.",
-      .inputs = {{"q", code_types | whole_codes | DTypeSet{DType::i32}, "[.., K]", "quantized values"},
+      .inputs = {{"q", quantized_types | whole_quantized | DTypeSet{DType::i32}, "[.., K]", "quantized values"},
                  {"scale", {DType::f32}, "by granularity", "quantization step (div) or its reciprocal (mul)"},
-                 {"offset", whole_codes | DTypeSet{DType::f32, DType::i32}, "as scale",
+                 {"offset", whole_quantized | DTypeSet{DType::f32, DType::i32}, "as scale",
                   "zero point or offset of the quantized values", Mapping::one_to_one, true}},
       .outputs = {{"y", dtypes::real, "[.., K]", "values"}},
       .attributes = {{"granularity",

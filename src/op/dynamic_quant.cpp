@@ -31,7 +31,7 @@ void check_smooth(const Problem& p) {
 std::vector<TensorType> infer(const Problem& p) {
   expect_min_rank(p, in::x, 1);
   check_smooth(p);
-  const CodeFormat format = checked_code_format(p);
+  const QuantizedFormat format = checked_quantized_format(p);
   const Dims scales = p.attributes.text("granularity") == "tensor" ? Dims{} : scale_dims(p, in::x, format);
   std::vector<TensorType> outputs{{format.dtype, p.input(in::x).dims}, {DType::f32, scales}};
   if (format.asymmetric) outputs.push_back({DType::i32, scales});
@@ -52,7 +52,7 @@ std::int64_t group_of(const ReferenceCall& call, std::int64_t row) {
 
 void reference(const ReferenceCall& call) {
   const TensorView& x = call.inputs[in::x];
-  const CodeFormat format = code_format(call.attributes);
+  const QuantizedFormat format = quantized_format(call.attributes);
   std::vector<float> values(static_cast<std::size_t>(x.elements()));
   const std::int64_t length = x.shape.back(), rows = length == 0 ? Rows(x).count() : x.elements() / length;
   for (std::int64_t i = 0; i < x.elements(); ++i) {
@@ -144,7 +144,7 @@ OpSpec define() {
                   Mapping::one_to_one, true},
                  {"group_index", dtypes::index, "[..] or [E+1]", "which row of smooth[E, K]", Mapping::one_to_many,
                   true}},
-      .outputs = {{"q", code_types, "[.., K]", "quantized values"},
+      .outputs = {{"q", quantized_types, "[.., K]", "quantized values"},
                   {"scale", {DType::f32}, "[..], [] or [.., groups]", "quantization step"},
                   {"zero_point", {DType::i32}, "as scale", "quantized value of 0, where asymmetric"}},
       .attributes = {{"granularity", std::string("token"), "values that share a scale", {"token", "tensor", "group"}},
@@ -152,7 +152,7 @@ OpSpec define() {
                      asymmetric_attribute(),
                      range_attribute(),
                      {"index", std::string("ids"), "meaning of group_index", {"ids", "offsets"}},
-                     code_type_attribute()},
+                     quantized_type_attribute()},
       .infer = infer,
       .reference = reference,
       .operations =

@@ -58,9 +58,9 @@ Case make_case(std::string name, std::int64_t ranks, std::int64_t tokens, std::i
 Case make_quantized_case(std::string name, DType weight, double x_scale, double hidden_scale,
                          Attributes attributes = {}) {
   Case made = make_case(std::move(name), 2, 4, 4, DType::f32, DType::f32, std::move(attributes));
-  const Fill codes = weight == DType::i8 ? integers(-128, 127) : normal();
+  const Fill quantized = weight == DType::i8 ? integers(-128, 127) : normal();
   for (const std::size_t operand : {mixture_gate_up, mixture_down})
-    made.inputs[operand] = CaseOperand{{weight, made.inputs[operand]->type.dims}, codes, 0, true};
+    made.inputs[operand] = CaseOperand{{weight, made.inputs[operand]->type.dims}, quantized, 0, true};
   made.inputs.resize(mixture_hidden_scale + 1);
   const Fill scales = weight == DType::i8 ? uniform(0.001, 0.004) : uniform(0.1, 0.3);
   made.inputs[mixture_gate_up_scale] = CaseOperand{{DType::f32, {4, 18}}, scales, 0, true};

@@ -98,7 +98,7 @@ CaseOperand offsets(std::vector<double> list, DType t = DType::i32) {
 }
 
 void add_quantized_cases(std::vector<Case>& list) {
-  const auto codes = [](std::vector<Dim> dims, bool constant = false) {
+  const auto quantized = [](std::vector<Dim> dims, bool constant = false) {
     return CaseOperand{{DType::i8, std::move(dims)}, integers(-128, 127), 0, constant};
   };
   const auto fp8 = [](DType t, std::vector<Dim> dims) { return CaseOperand{{t, dims}, normal(), 0, dims.size() == 3}; };
@@ -106,17 +106,18 @@ void add_quantized_cases(std::vector<Case>& list) {
     return CaseOperand{{DType::f32, std::move(dims)}, uniform(0.001, 0.02)};
   };
   const CaseOperand groups = offsets({0, 1, 1, 19});
-  list.push_back({"i8", {codes({19, 70}), codes({3, 41, 70}, true), groups, {}, scale({19}), scale({3, 41})}});
-  list.push_back(
-      {"i8_one_scale_each",
-       {codes({19, 70}), codes({3, 41, 70}, true), groups, CaseOperand{{DType::bf16, {3, 41}}}, scale({}), scale({3})},
-       {{"out_dtype", "bf16"}}});
+  list.push_back({"i8", {quantized({19, 70}), quantized({3, 41, 70}, true), groups, {}, scale({19}), scale({3, 41})}});
+  list.push_back({"i8_one_scale_each",
+                  {quantized({19, 70}), quantized({3, 41, 70}, true), groups, CaseOperand{{DType::bf16, {3, 41}}},
+                   scale({}), scale({3})},
+                  {{"out_dtype", "bf16"}}});
   list.push_back({"i8_blocks",
-                  {codes({19, 300}), codes({3, 140, 300}, true), groups, {}, scale({19, 3}), scale({3, 2, 3})},
+                  {quantized({19, 300}), quantized({3, 140, 300}, true), groups, {}, scale({19, 3}), scale({3, 2, 3})},
                   {{"out_dtype", "f16"}}});
   list.push_back({"i8_columns_of_one",
-                  {codes({19, 30}), codes({3, 14, 30}, true), groups, {}, scale({19, 1}), scale({3, 14, 1})}});
-  list.push_back({"i8_not_constant", {codes({19, 30}), codes({3, 14, 30}), groups, {}, scale({19}), scale({3, 14})}});
+                  {quantized({19, 30}), quantized({3, 14, 30}, true), groups, {}, scale({19, 1}), scale({3, 14, 1})}});
+  list.push_back(
+      {"i8_not_constant", {quantized({19, 30}), quantized({3, 14, 30}), groups, {}, scale({19}), scale({3, 14})}});
   list.push_back(
       {"fp8",
        {fp8(DType::f8_e4m3, {19, 70}), fp8(DType::f8_e5m2, {3, 41, 70}), groups, {}, scale({19}), scale({3, 41})}});
@@ -129,12 +130,18 @@ void add_quantized_cases(std::vector<Case>& list) {
                    scale({3, 2, 3})},
                   {{"out_dtype", "bf16"}}});
   const CaseOperand with_rest = offsets({0, 1, 1, 8, 19});
-  list.push_back({"i8_rest", {codes({19, 70}), codes({3, 41, 70}, true), with_rest, {}, scale({19}), scale({3, 41})}});
   list.push_back(
-      {"i8_rest_alone",
-       {codes({19, 70}), codes({3, 41, 70}, true), offsets({0, 0, 0, 0, 19}), {}, scale({19}), scale({3, 41})}});
-  list.push_back({"i8_blocks_rest",
-                  {codes({19, 300}), codes({3, 140, 300}, true), with_rest, {}, scale({19, 3}), scale({3, 2, 3})}});
+      {"i8_rest", {quantized({19, 70}), quantized({3, 41, 70}, true), with_rest, {}, scale({19}), scale({3, 41})}});
+  list.push_back({"i8_rest_alone",
+                  {quantized({19, 70}),
+                   quantized({3, 41, 70}, true),
+                   offsets({0, 0, 0, 0, 19}),
+                   {},
+                   scale({19}),
+                   scale({3, 41})}});
+  list.push_back(
+      {"i8_blocks_rest",
+       {quantized({19, 300}), quantized({3, 140, 300}, true), with_rest, {}, scale({19, 3}), scale({3, 2, 3})}});
   list.push_back(
       {"fp8_rest",
        {fp8(DType::f8_e4m3, {19, 70}), fp8(DType::f8_e4m3, {3, 41, 70}), with_rest, {}, scale({19}), scale({3, 41})}});

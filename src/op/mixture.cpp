@@ -25,19 +25,19 @@ class RowQuantizer {
   }
 
   bool scale_is_given() const { return given_.has_value(); }
-  CodeScale scale_of(std::span<const float> values) const {
-    return given_ ? CodeScale{*given_, 0} : code_scale_of(values, format_);
+  QuantizationParams scale_of(std::span<const float> values) const {
+    return given_ ? QuantizationParams{*given_, 0} : quantization_params_of(values, format_);
   }
   /// The quantized value of v / scale, as it is after the product's scaling.
-  double rounded(double scaled, CodeScale scale) const {
+  double rounded(double scaled, QuantizationParams scale) const {
     return format::rounded_to(format_.dtype, scaled) * scale.scale;
   }
-  double operator()(float value, CodeScale scale) const {
+  double operator()(float value, QuantizationParams scale) const {
     return rounded(given_ ? static_value(value, scale.scale, {}, true) : scaled_value(value, scale), scale);
   }
 
  private:
-  CodeFormat format_;
+  QuantizedFormat format_;
   std::optional<float> given_;
 };
 
@@ -56,7 +56,7 @@ ExpertRow expert_row(const ReferenceCall& call, std::int64_t token) {
   for (std::int64_t i = 0; i < rows.length(); ++i)
     values.push_back(static_cast<float>(format::load_element(rows.row(token), x.dtype, i)));
   const RowQuantizer quantizer(call, call.inputs[mixture_gate_up].dtype, mixture_x_scale);
-  const CodeScale scale = quantizer.scale_of(values);
+  const QuantizationParams scale = quantizer.scale_of(values);
   ExpertRow row{nullptr, DType::f64, {}};
   for (const float value : values) row.quantized.push_back(quantizer(value, scale));
   row.data = reinterpret_cast<const std::byte*>(row.quantized.data());
@@ -72,7 +72,7 @@ void quantize_hidden(const ReferenceCall& call, std::vector<Hidden>& hidden) {
   for (const Hidden& element : hidden) values.push_back(static_cast<float>(element.value));
   const RowQuantizer quantizer(call, hidden_type(call.attributes, call.inputs[mixture_down].dtype),
                                mixture_hidden_scale);
-  const CodeScale scale = quantizer.scale_of(values);
+  const QuantizationParams scale = quantizer.scale_of(values);
   double largest = 0, error_of_largest = 0;
   for (const Hidden& element : hidden) {
     largest = std::max(largest, std::abs(element.value));

@@ -29,7 +29,7 @@ std::vector<AttributeSpec> norm_quant_attributes() {
           asymmetric_attribute(),
           range_attribute(),
           quantize_mode_attribute(),
-          code_type_attribute()};
+          quantized_type_attribute()};
 }
 
 std::vector<TensorType> infer_norm_quant(const Problem& p, NormQuantOperands operands) {
@@ -37,7 +37,7 @@ std::vector<TensorType> infer_norm_quant(const Problem& p, NormQuantOperands ope
   for (std::size_t vector : {operands.weight, operands.smooth})
     if (p.has(vector)) expect_dims(p, vector, {dim_of(p, 0, -1)}, "the last one of x");
   expect_eps(p);
-  const CodeFormat format = checked_code_format(p);
+  const QuantizedFormat format = checked_quantized_format(p);
   std::vector<TensorType> outputs{{format.dtype, p.input(0).dims}};
   if (p.has(operands.scale)) {
     expect_scalar_or_channel(p, operands.scale);
@@ -68,7 +68,7 @@ void norm_quant_row(const ReferenceCall& call, NormQuantOperands operands, std::
     values.push_back(static_cast<float>(row_values[i] * norm * weight * smooth));
     largest = std::max(largest, std::abs(static_cast<double>(values.back())));
   }
-  const CodeFormat format = code_format(call.attributes);
+  const QuantizedFormat format = quantized_format(call.attributes);
   if (!call.has(operands.scale)) {
     quantize_row(values, row, format, out);
     const auto groups = groups_in_row(format, static_cast<std::int64_t>(values.size()));
@@ -81,7 +81,7 @@ void norm_quant_row(const ReferenceCall& call, NormQuantOperands operands, std::
     const auto at = static_cast<std::int64_t>(i);
     const float scaled = static_value(values[i], *scalar_or_channel(call, operands.scale, at),
                                       scalar_or_channel(call, operands.offset, at), divide);
-    store(out.codes, row * static_cast<std::int64_t>(values.size()) + at, scaled);
+    store(out.quantized, row * static_cast<std::int64_t>(values.size()) + at, scaled);
   }
 }
 

@@ -20,7 +20,7 @@ float code_limit(DType dtype, const Attributes& attributes) {
 
 }  // namespace
 
-AttributeSpec code_type_attribute() {
+AttributeSpec quantized_type_attribute() {
   return {"out_dtype", std::string("i8"), "element type of the quantized values", {"i8", "f8_e4m3", "f8_e5m2"}};
 }
 AttributeSpec range_attribute() {
@@ -38,8 +38,8 @@ AttributeSpec quantize_mode_attribute() {
   return {"mode", std::string("div"), "div: x / scale + offset; mul: x * scale + offset", {"div", "mul"}};
 }
 
-CodeFormat code_format(const Attributes& attributes) {
-  CodeFormat format;
+QuantizedFormat quantized_format(const Attributes& attributes) {
+  QuantizedFormat format;
   format.dtype = *dtype_from_name(attributes.text("out_dtype"));
   format.limit = code_limit(format.dtype, attributes);
   format.asymmetric = attributes.find("asymmetric") && attributes.flag("asymmetric");
@@ -47,8 +47,8 @@ CodeFormat code_format(const Attributes& attributes) {
   return format;
 }
 
-CodeFormat checked_code_format(const Problem& p) {
-  const CodeFormat format = code_format(p.attributes);
+QuantizedFormat checked_quantized_format(const Problem& p) {
+  const QuantizedFormat format = quantized_format(p.attributes);
   if (format.dtype != DType::i8 && has_text(p.attributes, "range", "127.5"))
     bad_attribute(p, "range", "\"127\" for fp8");
   if (format.dtype != DType::i8 && format.asymmetric) bad_attribute(p, "asymmetric", "false for fp8");
@@ -57,7 +57,7 @@ CodeFormat checked_code_format(const Problem& p) {
   return format;
 }
 
-Dims scale_dims(const Problem& p, std::size_t operand, const CodeFormat& format) {
+Dims scale_dims(const Problem& p, std::size_t operand, const QuantizedFormat& format) {
   Dims dims = p.input(operand).dims;
   const Dim length = dims.back();
   dims.pop_back();
@@ -68,27 +68,27 @@ Dims scale_dims(const Problem& p, std::size_t operand, const CodeFormat& format)
   return dims;
 }
 
-CodeScale code_scale_of(std::span<const float> values, const CodeFormat& format) {
+QuantizationParams quantization_params_of(std::span<const float> values, const QuantizedFormat& format) {
   double low = 0, high = 0;
   for (const float v : values) {
     low = minimum(low, v);
     high = maximum(high, format.asymmetric ? v : std::abs(v));
   }
-  return code_scale(static_cast<float>(low), static_cast<float>(high), format);
+  return quantization_params(static_cast<float>(low), static_cast<float>(high), format);
 }
 
-void quantize_row(std::span<const float> values, std::int64_t row, const CodeFormat& format,
+void quantize_row(std::span<const float> values, std::int64_t row, const QuantizedFormat& format,
                   const QuantizedViews& out) {
   const auto length = static_cast<std::int64_t>(values.size()), groups = groups_in_row(format, length);
   for (std::int64_t g = 0; g < groups; ++g) {
     const std::int64_t begin = g * format.group,
                        end = format.group == 0 ? length : std::min(length, begin + format.group);
-    const CodeScale scale =
-        code_scale_of(values.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)), format);
+    const QuantizationParams scale = quantization_params_of(
+        values.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)), format);
     store(out.scale, row * groups + g, scale.scale);
     if (out.zero_point.present) store(out.zero_point, row * groups + g, scale.zero_point);
     for (std::int64_t i = begin; i < end; ++i)
-      store(out.codes, row * length + i, scaled_value(values[static_cast<std::size_t>(i)], scale));
+      store(out.quantized, row * length + i, scaled_value(values[static_cast<std::size_t>(i)], scale));
   }
 }
 

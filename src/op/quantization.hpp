@@ -10,43 +10,43 @@
 
 namespace cermet {
 
-inline constexpr DTypeSet code_types{DType::i8, DType::f8_e4m3, DType::f8_e5m2};
+inline constexpr DTypeSet quantized_types{DType::i8, DType::f8_e4m3, DType::f8_e5m2};
 
 /// Which values share a scale.
 enum class Granularity : std::uint8_t { tensor, channel, token, group };
 
 /// The attributes, each with the same meaning wherever it appears.
-AttributeSpec code_type_attribute();      ///< out_dtype: i8, f8_e4m3 or f8_e5m2
-AttributeSpec range_attribute();          ///< range: "127" or "127.5", of int8
-AttributeSpec group_size_attribute();     ///< group_size
-AttributeSpec asymmetric_attribute();     ///< asymmetric
-AttributeSpec quantize_mode_attribute();  ///< mode: "div" or "mul"
+AttributeSpec quantized_type_attribute();  ///< out_dtype: i8, f8_e4m3 or f8_e5m2
+AttributeSpec range_attribute();           ///< range: "127" or "127.5", of int8
+AttributeSpec group_size_attribute();      ///< group_size
+AttributeSpec asymmetric_attribute();      ///< asymmetric
+AttributeSpec quantize_mode_attribute();   ///< mode: "div" or "mul"
 
 /// How values are dynamically quantized.
-struct CodeFormat {
+struct QuantizedFormat {
   DType dtype = DType::i8;
   float limit = 127;  ///< absmax / limit is the symmetric scale
   bool asymmetric = false;
   std::int64_t group = 0;  ///< values along a row that share a scale; 0: all of the row
 };
 /// From the attributes out_dtype and, where the operator has them, range, asymmetric, granularity and group_size.
-CodeFormat code_format(const Attributes& attributes);
+QuantizedFormat quantized_format(const Attributes& attributes);
 /// The same for inference: throws Error naming the attribute that does not go with the others.
-CodeFormat checked_code_format(const Problem& problem);
+QuantizedFormat checked_quantized_format(const Problem& problem);
 /// Groups in a row of `length` values.
-inline std::int64_t groups_in_row(const CodeFormat& format, std::int64_t length) {
+inline std::int64_t groups_in_row(const QuantizedFormat& format, std::int64_t length) {
   return format.group == 0 ? 1 : (length + format.group - 1) / format.group;
 }
 /// Dimensions of the scales of rows with dimensions `rows`: those without the last, which is replaced by the number of
 /// groups where there are groups.
-Dims scale_dims(const Problem& problem, std::size_t operand, const CodeFormat& format);
+Dims scale_dims(const Problem& problem, std::size_t operand, const QuantizedFormat& format);
 
-struct CodeScale {
+struct QuantizationParams {
   float scale, zero_point;
 };
 /// Scale and zero point of values in [low, high]; symmetric formats take high = absmax. NaN gives a NaN scale; zeros
 /// give scale 0 and zero point 0.
-inline CodeScale code_scale(float low, float high, const CodeFormat& format) {
+inline QuantizationParams quantization_params(float low, float high, const QuantizedFormat& format) {
   if (!format.asymmetric) return {high / format.limit, 0};
   const float scale = (high - low) / 255.0f, zero = std::nearbyint(-128.0f - low / scale);
   if (!(scale > 0) || std::isnan(zero)) return {scale, 0};
@@ -54,18 +54,19 @@ inline CodeScale code_scale(float low, float high, const CodeFormat& format) {
 }
 
 /// Reference: the scale of `values`.
-CodeScale code_scale_of(std::span<const float> values, const CodeFormat& format);
+QuantizationParams quantization_params_of(std::span<const float> values, const QuantizedFormat& format);
 /// Reference: value / scale + zero_point before it is rounded; 0 where the scale is 0.
-inline float scaled_value(float value, CodeScale scale) {
+inline float scaled_value(float value, QuantizationParams scale) {
   return scale.scale == 0 ? 0 : value / scale.scale + scale.zero_point;
 }
 
 /// Results of a dynamic quantization: quantized values, scales and zero points (not present for symmetric formats).
 struct QuantizedViews {
-  TensorView codes, scale, zero_point;
+  TensorView quantized, scale, zero_point;
 };
 /// Reference: quantizes row `row` from its values.
-void quantize_row(std::span<const float> values, std::int64_t row, const CodeFormat& format, const QuantizedViews& out);
+void quantize_row(std::span<const float> values, std::int64_t row, const QuantizedFormat& format,
+                  const QuantizedViews& out);
 /// Reference of static quantization: x / scale + offset or x * scale + offset, before it is rounded.
 inline float static_value(float x, float scale, std::optional<float> offset, bool divide) {
   const float scaled = divide ? x / scale : x * scale;

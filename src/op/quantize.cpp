@@ -15,7 +15,7 @@ std::vector<TensorType> infer(const Problem& p) {
   expect_min_rank(p, in::x, 1);
   for (const std::size_t operand : {in::scale, in::offset, in::zero_point})
     if (p.has(operand)) expect_broadcasts(p, operand);
-  const DType q = checked_code_format(p).dtype;
+  const DType q = checked_quantized_format(p).dtype;
   if (p.has(in::zero_point)) expect_dtype(p, in::zero_point, q, "that of q");
   if (!p.attributes.flag("saturate") && !dtypes::fp8.contains(q)) bad_attribute(p, "saturate", "true for integers");
   return {{q, p.input(in::x).dims}};
@@ -124,7 +124,7 @@ OpSpec define() {
                  {"offset", {DType::f32}, "broadcasts to x", "added before rounding", Mapping::one_to_one, true},
                  {"zero_point", zero_point_types, "broadcasts to x", "added after rounding; of the type of q",
                   Mapping::one_to_one, true}},
-      .outputs = {{"q", code_types | zero_point_types, "[.., K]", "quantized values"}},
+      .outputs = {{"q", quantized_types | zero_point_types, "[.., K]", "quantized values"}},
       .attributes = {quantize_mode_attribute(),
                      {"out_dtype",
                       std::string("i8"),

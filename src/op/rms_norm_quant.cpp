@@ -36,7 +36,7 @@ OpSpec define() {
           "by one "
           "step.",
       .inputs = std::move(inputs),
-      .outputs = {{"q", code_types, "[.., H]", "quantized values"},
+      .outputs = {{"q", quantized_types, "[.., H]", "quantized values"},
                   {"scale", {DType::f32}, "[..] or [.., groups]", "quantization step, where dynamic"},
                   {"zero_point", {DType::i32}, "as scale", "quantized value of 0, where asymmetric"}},
       .attributes = norm_quant_attributes(),

@@ -9,7 +9,7 @@ namespace {
 
 using Operands = std::vector<std::optional<CaseOperand>>;
 
-CaseOperand codes(std::vector<Dim> dims, bool constant = false) {
+CaseOperand quantized(std::vector<Dim> dims, bool constant = false) {
   return {{DType::i8, std::move(dims)}, integers(-128, 127), 0, constant};
 }
 CaseOperand fp8(DType t, std::vector<Dim> dims, bool constant = false) {
@@ -22,28 +22,34 @@ void add_integer_cases(std::vector<Case>& list) {
   for (const std::int64_t m : {1, 2, 9, 18})
     for (const std::string_view out : {"f32", "bf16", "f16"})
       list.push_back({fmt::format("i8_m{}_{}", m, out),
-                      {codes({m, 131}), codes({67, 131}, true), scale({m}), scale({67})},
+                      {quantized({m, 131}), quantized({67, 131}, true), scale({m}), scale({67})},
                       to(out)});
-  list.push_back({"i8_tensor_scales", {codes({3, 64}), codes({32, 64}, true), scale({}), scale({1})}});
-  list.push_back({"i8_no_scales", {codes({3, 64}), codes({33, 64}, true)}});
-  list.push_back({"i8_scale_columns_of_one", {codes({3, 300}), codes({33, 300}, true), scale({3, 1}), scale({33, 1})}});
-  list.push_back({"i8_blocks", {codes({5, 300}), codes({140, 300}, true), scale({5, 3}), scale({2, 3})}, to("bf16")});
-  list.push_back({"i8_row_blocks_only", {codes({17, 256}), codes({33, 256}, true), scale({17, 2}), scale({33})}});
+  list.push_back({"i8_tensor_scales", {quantized({3, 64}), quantized({32, 64}, true), scale({}), scale({1})}});
+  list.push_back({"i8_no_scales", {quantized({3, 64}), quantized({33, 64}, true)}});
+  list.push_back(
+      {"i8_scale_columns_of_one", {quantized({3, 300}), quantized({33, 300}, true), scale({3, 1}), scale({33, 1})}});
+  list.push_back(
+      {"i8_blocks", {quantized({5, 300}), quantized({140, 300}, true), scale({5, 3}), scale({2, 3})}, to("bf16")});
+  list.push_back(
+      {"i8_row_blocks_only", {quantized({17, 256}), quantized({33, 256}, true), scale({17, 2}), scale({33})}});
   list.push_back(
       {"i8_column_blocks_only",
-       {codes({2, 257}), codes({33, 257}, true), scale({2}), scale({1, 3}), CaseOperand{{DType::f32, {33}}}}});
-  list.push_back({"i8_to_i32", {codes({5, 77}), codes({35, 77}, true)}, to("i32")});
-  list.push_back(
-      {"i8_to_i32_bias",
-       {codes({5, 77}), codes({35, 77}, true), {}, {}, CaseOperand{{DType::i32, {35}}, integers(-100000, 100000)}},
-       to("i32")});
+       {quantized({2, 257}), quantized({33, 257}, true), scale({2}), scale({1, 3}), CaseOperand{{DType::f32, {33}}}}});
+  list.push_back({"i8_to_i32", {quantized({5, 77}), quantized({35, 77}, true)}, to("i32")});
+  list.push_back({"i8_to_i32_bias",
+                  {quantized({5, 77}),
+                   quantized({35, 77}, true),
+                   {},
+                   {},
+                   CaseOperand{{DType::i32, {35}}, integers(-100000, 100000)}},
+                  to("i32")});
   list.push_back({"i8_largest_sums",
                   {{{{DType::i8, {2, 2100}}, constant(-128)}}, {{{DType::i8, {33, 2100}}, constant(-128), 0, true}}},
                   to("i32")});
   const CaseOperand zero_points{{DType::i32, {6}}, integers(-128, 127)}, real_bias{{DType::bf16, {41}}},
       integer_bias{{DType::i32, {41}}, integers(-5000, 5000)};
   const CaseOperand residual{{DType::bf16, {6, 41}}, normal(), 5}, out_scale{{DType::f32, {}}, constant(0.37)};
-  const Operands base{codes({6, 90}), codes({41, 90}, true), scale({6}), scale({41})};
+  const Operands base{quantized({6, 90}), quantized({41, 90}, true), scale({6}), scale({41})};
   const auto with = [&](std::string name, Operands more, std::string_view out) {
     Operands all = base;
     all.insert(all.end(), more.begin(), more.end());
@@ -57,28 +63,29 @@ void add_integer_cases(std::vector<Case>& list) {
   with("i8_everything", {integer_bias, zero_points, residual}, "f16");
   with("i8_to_i8", {real_bias, zero_points, residual, out_scale}, "i8");
   with("i8_to_i8_zero_scale", {{}, {}, {}, CaseOperand{{DType::f32, {1}}, constant(0)}}, "i8");
-  list.push_back(
-      {"i8_nan_scale",
-       {codes({3, 16}), codes({8, 16}, true), CaseOperand{{DType::f32, {3}}, values({1, NAN, INFINITY})}, scale({8})}});
+  list.push_back({"i8_nan_scale",
+                  {quantized({3, 16}), quantized({8, 16}, true),
+                   CaseOperand{{DType::f32, {3}}, values({1, NAN, INFINITY})}, scale({8})}});
   list.push_back({"i8_batched",
-                  {codes({3, 5, 66}),
-                   codes({34, 66}, true),
+                  {quantized({3, 5, 66}),
+                   quantized({34, 66}, true),
                    scale({3, 5}),
                    scale({34}),
                    {},
                    CaseOperand{{DType::i32, {3, 5}}, integers(-9, 9)}}});
   list.push_back({"i8_four_dims",
-                  {codes({2, 2, 3, 66}), codes({34, 66}, true), scale({}), scale({34}), CaseOperand{{DType::f32, {34}}},
-                   CaseOperand{{DType::i32, {}}, constant(5)}}});
+                  {quantized({2, 2, 3, 66}), quantized({34, 66}, true), scale({}), scale({34}),
+                   CaseOperand{{DType::f32, {34}}}, CaseOperand{{DType::i32, {}}, constant(5)}}});
   list.push_back({"i8_strided",
                   {CaseOperand{{DType::i8, {4, 3, 50}}, integers(-128, 127), 14},
                    CaseOperand{{DType::i8, {34, 50}}, integers(-128, 127), 6, true},
                    CaseOperand{{DType::f32, {4, 3}}, uniform(0.1, 1), 2}, scale({34})}});
-  list.push_back({"i8_not_constant", {codes({5, 300}), codes({37, 300}), scale({5, 3}), scale({37})}});
-  list.push_back({"i8_no_rows", {codes({0, 16}), codes({8, 16}, true), scale({0}), scale({8})}});
-  list.push_back({"i8_no_columns", {codes({2, 16}), codes({0, 16}, true), scale({2}), scale({0})}});
-  list.push_back({"i8_no_reduction",
-                  {codes({2, 0}), codes({8, 0}, true), scale({2}), scale({8}), CaseOperand{{DType::f32, {8}}}}});
+  list.push_back({"i8_not_constant", {quantized({5, 300}), quantized({37, 300}), scale({5, 3}), scale({37})}});
+  list.push_back({"i8_no_rows", {quantized({0, 16}), quantized({8, 16}, true), scale({0}), scale({8})}});
+  list.push_back({"i8_no_columns", {quantized({2, 16}), quantized({0, 16}, true), scale({2}), scale({0})}});
+  list.push_back(
+      {"i8_no_reduction",
+       {quantized({2, 0}), quantized({8, 0}, true), scale({2}), scale({8}), CaseOperand{{DType::f32, {8}}}}});
 }
 
 void add_fp8_cases(std::vector<Case>& list) {

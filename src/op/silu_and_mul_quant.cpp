@@ -25,7 +25,7 @@ std::vector<TensorType> infer(const Problem& p) {
   if (!dims.back().is_constant() || dims.back().constant() % 2 != 0)
     bad_operand(p, in::x, "an even, constant last dimension", p.input(in::x).to_string());
   dims.back() = dims.back().constant() / 2;
-  const CodeFormat format = checked_code_format(p);
+  const QuantizedFormat format = checked_quantized_format(p);
   expect_features(p, in::smooth, dims.back(), false);
   expect_features(p, in::scale, dims.back(), true);
   expect_features(p, in::offset, dims.back(), true);
@@ -46,7 +46,7 @@ void reference(const ReferenceCall& call) {
   const TensorView &x = call.inputs[in::x], &q = call.outputs[0];
   const std::int64_t features = q.shape.back(), rows = Rows(q).count();
   const GatedLayout layout(call.attributes, features);
-  const CodeFormat format = code_format(call.attributes);
+  const QuantizedFormat format = quantized_format(call.attributes);
   const bool divide = call.attributes.text("mode") == "div";
   QuantizedViews out{q, {}, {}};
   if (call.outputs.size() > 1) out.scale = call.outputs[1];
@@ -133,7 +133,7 @@ OpSpec define() {
                   "static quantization: added before rounding",
                   Mapping::one_to_one,
                   true}},
-      .outputs = {{"q", code_types, "[.., F]", "quantized values"},
+      .outputs = {{"q", quantized_types, "[.., F]", "quantized values"},
                   {"scale", {DType::f32}, "[..] or [.., groups]", "quantization step, where dynamic"},
                   {"zero_point", {DType::i32}, "as scale", "quantized value of 0, where asymmetric"}},
       .attributes = {gate_attribute(),
@@ -143,7 +143,7 @@ OpSpec define() {
                      asymmetric_attribute(),
                      range_attribute(),
                      quantize_mode_attribute(),
-                     code_type_attribute()},
+                     quantized_type_attribute()},
       .infer = infer,
       .reference = reference,
       .operations = [](const Problem& p) { return 9 * static_cast<double>(p.outputs[0].elements().value(p.maximum)); },

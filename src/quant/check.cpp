@@ -106,8 +106,8 @@ class Check {
     std::vector<Piece> pieces;
     for (const StoredTensor& tensor : checkpoint_.tensors()) {
       ++result_.tensors;
-      if (tensor.dtype == DType::i8 || tensor.dtype == DType::f8_e4m3) result_.codes += tensor.elements();
-      if (tensor.name.ends_with(".weight_packed")) result_.codes += tensor.bytes();
+      if (tensor.dtype == DType::i8 || tensor.dtype == DType::f8_e4m3) result_.quantized += tensor.elements();
+      if (tensor.name.ends_with(".weight_packed")) result_.quantized += tensor.bytes();
       for (std::int64_t begin = 0; begin < tensor.bytes(); begin += piece_bytes)
         pieces.push_back({&tensor, begin, std::min(piece_bytes, tensor.bytes() - begin)});
     }
@@ -146,8 +146,8 @@ class Check {
       return least < lowest ? fmt::format("expected quantized values from {} to 127, found {}", lowest, least) : "";
     }
     if (tensor.dtype == DType::i8) {
-      const auto* codes = reinterpret_cast<const std::int8_t*>(data.data());
-      const std::int8_t least = *std::min_element(codes, codes + elements);
+      const auto* quantized = reinterpret_cast<const std::int8_t*>(data.data());
+      const std::int8_t least = *std::min_element(quantized, quantized + elements);
       return least < lowest ? fmt::format("expected quantized values from {} to 127, found {}", lowest, least) : "";
     }
     if (positive) {

@@ -13,8 +13,9 @@
 namespace cermet {
 
 struct QuantizedCheck {
-  std::int64_t tensors = 0, modules = 0, codes = 0;  ///< checked; modules: quantized ones; codes: quantized values
-  std::vector<std::string> violations;               ///< one line each, sorted by tensor within a kind
+  std::int64_t tensors = 0, modules = 0,
+               quantized = 0;           ///< checked; modules: quantized ones; quantized values: quantized values
+  std::vector<std::string> violations;  ///< one line each, sorted by tensor within a kind
   bool ok() const { return violations.empty(); }
 };
 

@@ -214,7 +214,7 @@ void LayerQuantizer::fold(const Smoothing& smoothing, const Fold& place) {
 /// Notes what was decided; writes and measures where there is a unit to do it with.
 void LayerQuantizer::finish(const Siblings& siblings, const SearchUnit* unit, const LinearScheme& scheme,
                             const OutlierChoice& choice, const InputStatistics& statistics) {
-  const CodeGrid grid = CodeGrid::of(scheme, options_.range);
+  const QuantizationGrid grid = QuantizationGrid::of(scheme, options_.range);
   std::vector<ModuleResult> results(siblings.modules.size());
   for (std::size_t i = 0; i < results.size(); ++i) {
     ModuleResult& result = results[i];
@@ -252,7 +252,7 @@ void LayerQuantizer::measure(const SearchUnit& unit, const LinearScheme& scheme,
   for (const Weight weight : {Weight::int8, Weight::fp8}) {
     const bool chosen = scheme.weight == weight;
     if (!chosen && !options_.every_scheme) continue;
-    const CodeGrid grid = CodeGrid::of({weight, Input::real}, options_.range);
+    const QuantizationGrid grid = QuantizationGrid::of({weight, Input::real}, options_.range);
     UnitTrial trial(unit, choice.smoothing, grid, TrialRows::judging);
     if (chosen)
       for (std::size_t i = 0; i < results.size(); ++i) write_weight(unit, i, trial.weight(i), choice, grid, results[i]);
@@ -270,11 +270,11 @@ void LayerQuantizer::measure(const SearchUnit& unit, const LinearScheme& scheme,
 }
 
 void LayerQuantizer::write_weight(const SearchUnit& unit, std::size_t i, const QuantizedWeight& weight,
-                                  const OutlierChoice& choice, const CodeGrid& grid, ModuleResult& result) {
+                                  const OutlierChoice& choice, const QuantizationGrid& grid, ModuleResult& result) {
   const std::string module = unit.modules()[i]->name, tensor = module + ".weight";
   result.clip_ratio = weight.clip_ratio;
   const auto put = [&](const QuantizedWeight& final) {
-    writer_->put(tensor, bytes_of(final.codes), pool_);
+    writer_->put(tensor, bytes_of(final.quantized), pool_);
     writer_->put_scales(tensor + "_scale", final.scales, pool_);
   };
   const std::vector<float>& rows = factors_[tensor].rows;
@@ -290,7 +290,7 @@ void LayerQuantizer::write_weight(const SearchUnit& unit, std::size_t i, const Q
 /// between them.
 std::vector<SplitDistance> LayerQuantizer::best_fixed(UnitTrial& trial, const SearchUnit& unit,
                                                       const OutlierChoice& choice, const InputStatistics& statistics,
-                                                      const CodeGrid& grid) const {
+                                                      const QuantizationGrid& grid) const {
   const double absmax = smoothed_absmax(statistics, choice.smoothing);
   InputStatistics smoothed(trial.x().shape[1]);
   smoothed.add(trial.x().as<float>(), trial.x().shape[0], &pool_);

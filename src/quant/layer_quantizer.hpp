@@ -57,9 +57,9 @@ class LayerQuantizer {
   void measure(const SearchUnit& unit, const LinearScheme& scheme, const OutlierChoice& choice,
                const InputStatistics& statistics, std::vector<ModuleResult>& results);
   void write_weight(const SearchUnit& unit, std::size_t i, const QuantizedWeight& weight, const OutlierChoice& choice,
-                    const CodeGrid& grid, ModuleResult& result);
+                    const QuantizationGrid& grid, ModuleResult& result);
   std::vector<SplitDistance> best_fixed(UnitTrial& trial, const SearchUnit& unit, const OutlierChoice& choice,
-                                        const InputStatistics& statistics, const CodeGrid& grid) const;
+                                        const InputStatistics& statistics, const QuantizationGrid& grid) const;
   void write_rest();
   void check_cancelled() const;
 

@@ -24,8 +24,8 @@ LayerWriter::LayerWriter(const std::filesystem::path& file, const Checkpoint& ch
       specs_.push_back({tensor.name, stored, tensor.shape});
       continue;
     }
-    const DType codes = scheme->second.weight == LinearScheme::Weight::fp8 ? DType::f8_e4m3 : DType::i8;
-    specs_.push_back({tensor.name, codes, tensor.shape});
+    const DType quantized = scheme->second.weight == LinearScheme::Weight::fp8 ? DType::f8_e4m3 : DType::i8;
+    specs_.push_back({tensor.name, quantized, tensor.shape});
     specs_.push_back({tensor.name + "_scale", stored, {tensor.shape[0], 1}});
     const std::string module = tensor.name.substr(0, tensor.name.rfind('.'));
     if (scheme->second.input == LinearScheme::Input::fixed) specs_.push_back({module + ".input_scale", stored, {1}});

@@ -20,7 +20,7 @@ SplitDistance sum_of(const std::vector<SplitDistance>& distances) {
 
 }  // namespace
 
-std::vector<ScalePoint> scale_points(double absmax, double percentile, const CodeGrid& grid, DType stored,
+std::vector<ScalePoint> scale_points(double absmax, double percentile, const QuantizationGrid& grid, DType stored,
                                      bool coarse) {
   if (!(absmax > 0)) return {{1.0f, false}, {1.0f, true}};
   if (!(percentile > 0)) percentile = absmax;
@@ -79,8 +79,8 @@ std::vector<ScalePoint> OutlierSearch::points(const UnitTrial& trial, const Sear
                                        static_cast<std::size_t>(unit.rows().calibration * columns));
   const double percentile = smoothing.factors.empty() ? statistics_.percentile(options_.clamp_percentile)
                                                       : percentile_of(learned, options_.clamp_percentile);
-  return scale_points(smoothed_absmax(statistics_, smoothing), percentile, CodeGrid::of(scheme_, options_.range),
-                      unit.weight(0).dtype, !smoothing.factors.empty());
+  return scale_points(smoothed_absmax(statistics_, smoothing), percentile,
+                      QuantizationGrid::of(scheme_, options_.range), unit.weight(0).dtype, !smoothing.factors.empty());
 }
 
 void OutlierSearch::add(const SearchUnit& unit) {
@@ -89,7 +89,7 @@ void OutlierSearch::add(const SearchUnit& unit) {
   CERMET_ASSERT(first || scheme_.input != Input::fixed);
   for (std::size_t s = 0; s < smoothings_.size(); ++s) {
     if (!allows(Entry{s, {}, {}}.method()) && !allows(Entry{s, {0, true}, {}}.method())) continue;
-    UnitTrial trial(unit, smoothings_[s], CodeGrid::of(scheme_, options_.range));
+    UnitTrial trial(unit, smoothings_[s], QuantizationGrid::of(scheme_, options_.range));
     SplitDistance distance;
     float measured = -1;  // the percentile's scale ends one range and begins the next
     for (const ScalePoint& point : points(trial, unit, smoothings_[s])) {

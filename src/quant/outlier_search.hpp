@@ -22,7 +22,8 @@ struct ScalePoint {
 };
 /// Scales between the largest value and the percentile, and from the percentile downwards, as `stored` holds them;
 /// without repetitions. `coarse`: every other one.
-std::vector<ScalePoint> scale_points(double absmax, double percentile, const CodeGrid& grid, DType stored, bool coarse);
+std::vector<ScalePoint> scale_points(double absmax, double percentile, const QuantizationGrid& grid, DType stored,
+                                     bool coarse);
 
 class OutlierSearch {
  public:

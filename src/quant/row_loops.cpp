@@ -29,7 +29,8 @@ inline float code_of(float x, float low, float high) {
 }
 
 template <bool fp8, bool weighted>
-double code_error(const CodeGrid& grid, std::span<const float> row, const float* importance, float scale) {
+double quantization_error(const QuantizationGrid& grid, std::span<const float> row, const float* importance,
+                          float scale) {
   const float inverse = 1 / scale, low = grid.low, high = grid.high;
   const auto term = [&](std::size_t k) HWY_ATTR {
     const float difference = row[k] - scale * code_of<fp8>(row[k] * inverse, low, high);
@@ -49,27 +50,27 @@ double code_error(const CodeGrid& grid, std::span<const float> row, const float*
   return sum;
 }
 
-void code_errors(const CodeGrid& grid, std::span<const float> row, const float* importance,
-                 std::span<const float> scales, std::span<double> errors) {
+void quantization_errors(const QuantizationGrid& grid, std::span<const float> row, const float* importance,
+                         std::span<const float> scales, std::span<double> errors) {
   for (std::size_t i = 0; i < scales.size(); ++i) {
     if (grid.is_fp8())
-      errors[i] = importance ? code_error<true, true>(grid, row, importance, scales[i])
-                             : code_error<true, false>(grid, row, nullptr, scales[i]);
+      errors[i] = importance ? quantization_error<true, true>(grid, row, importance, scales[i])
+                             : quantization_error<true, false>(grid, row, nullptr, scales[i]);
     else
-      errors[i] = importance ? code_error<false, true>(grid, row, importance, scales[i])
-                             : code_error<false, false>(grid, row, nullptr, scales[i]);
+      errors[i] = importance ? quantization_error<false, true>(grid, row, importance, scales[i])
+                             : quantization_error<false, false>(grid, row, nullptr, scales[i]);
   }
 }
 
 template <bool fp8>
-void encode_as(const CodeGrid& grid, std::span<const float> row, float scale, float* codes) {
+void encode_as(const QuantizationGrid& grid, std::span<const float> row, float scale, float* quantized) {
   const float low = grid.low, high = grid.high;
-  for (std::size_t k = 0; k < row.size(); ++k) codes[k] = code_of<fp8>(row[k] / scale, low, high);
+  for (std::size_t k = 0; k < row.size(); ++k) quantized[k] = code_of<fp8>(row[k] / scale, low, high);
 }
 
-void encode(const CodeGrid& grid, std::span<const float> row, float scale, float* codes) {
-  if (grid.is_fp8()) encode_as<true>(grid, row, scale, codes);
-  else encode_as<false>(grid, row, scale, codes);
+void encode(const QuantizationGrid& grid, std::span<const float> row, float scale, float* quantized) {
+  if (grid.is_fp8()) encode_as<true>(grid, row, scale, quantized);
+  else encode_as<false>(grid, row, scale, quantized);
 }
 
 std::uint32_t largest_bits(std::span<const float> row) {
@@ -113,18 +114,18 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace cermet::row_loops {
 
-HWY_EXPORT(code_errors);
+HWY_EXPORT(quantization_errors);
 HWY_EXPORT(encode);
 HWY_EXPORT(largest_bits);
 HWY_EXPORT(observe);
 HWY_EXPORT(distance);
 
-void code_errors(const CodeGrid& grid, std::span<const float> row, const float* importance,
-                 std::span<const float> scales, std::span<double> errors) {
-  HWY_DYNAMIC_DISPATCH(code_errors)(grid, row, importance, scales, errors);
+void quantization_errors(const QuantizationGrid& grid, std::span<const float> row, const float* importance,
+                         std::span<const float> scales, std::span<double> errors) {
+  HWY_DYNAMIC_DISPATCH(quantization_errors)(grid, row, importance, scales, errors);
 }
-void encode(const CodeGrid& grid, std::span<const float> row, float scale, float* codes) {
-  HWY_DYNAMIC_DISPATCH(encode)(grid, row, scale, codes);
+void encode(const QuantizationGrid& grid, std::span<const float> row, float scale, float* quantized) {
+  HWY_DYNAMIC_DISPATCH(encode)(grid, row, scale, quantized);
 }
 std::uint32_t largest_bits(std::span<const float> row) { return HWY_DYNAMIC_DISPATCH(largest_bits)(row); }
 void observe(const float* row, std::int64_t begin, std::int64_t end, std::uint32_t* largest, float* squares,

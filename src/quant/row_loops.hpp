@@ -4,17 +4,17 @@
 #include <cstdint>
 #include <span>
 
-#include "quant/code_grid.hpp"
+#include "quant/quantization_grid.hpp"
 
 namespace cermet::row_loops {
 
 /// sum over k of importance[k] * (row[k] - scale * q(row[k] / scale))^2 for each of `scales`, all positive. A null
 /// importance counts as ones.
-void code_errors(const CodeGrid& grid, std::span<const float> row, const float* importance,
-                 std::span<const float> scales, std::span<double> errors);
+void quantization_errors(const QuantizationGrid& grid, std::span<const float> row, const float* importance,
+                         std::span<const float> scales, std::span<double> errors);
 
 /// A row quantized to i8 or f8_e4m3, as float32 values: q(row[k] / scale). `scale` is positive.
-void encode(const CodeGrid& grid, std::span<const float> row, float scale, float* codes);
+void encode(const QuantizationGrid& grid, std::span<const float> row, float scale, float* quantized);
 
 /// Largest absolute value, as the bits of a float: above those of infinity where the row has a NaN.
 std::uint32_t largest_bits(std::span<const float> row);

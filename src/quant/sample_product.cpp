@@ -38,14 +38,14 @@ void RealProduct::run(const TensorView& x, const TensorView& y) {
 
 Int8Product::Int8Product(const QuantizedWeight& weight, std::int64_t rows, ThreadPool& pool)
     : op_(bind_product(OpKind::scaled_mm,
-                       {TensorType{DType::i8, {rows, weight.codes.view.shape[1]}}, type_of(weight.codes.view),
-                        TensorType{DType::f32, {rows}}, TensorType{DType::f32, {weight.codes.view.shape[0]}}},
+                       {TensorType{DType::i8, {rows, weight.quantized.view.shape[1]}}, type_of(weight.quantized.view),
+                        TensorType{DType::f32, {rows}}, TensorType{DType::f32, {weight.quantized.view.shape[0]}}},
                        pool)) {
   set_weight(weight);
 }
 
 void Int8Product::set_weight(const QuantizedWeight& weight) {
-  codes_ = weight.codes.view;
+  codes_ = weight.quantized.view;
   scales_ = TensorView(const_cast<float*>(weight.scales.data()), DType::f32, {codes_.shape[0]});
   op_.prepack(1, codes_);
 }
@@ -71,7 +71,7 @@ QuantizedProduct::QuantizedProduct(const QuantizedWeight& weight, std::int64_t r
     : weight_(weight), rows_(rows), pool_(pool), scratch_(scratch), module_(module), owner_(++scratch.owners) {}
 
 TensorView QuantizedProduct::result() const {
-  return ProductScratch::view(scratch_.result, DType::f32, {rows_, weight_.codes.view.shape[0]});
+  return ProductScratch::view(scratch_.result, DType::f32, {rows_, weight_.quantized.view.shape[0]});
 }
 
 /// The module's products, bound for this many rows.
@@ -87,15 +87,16 @@ ProductScratch::Slot& QuantizedProduct::slot() {
 RealProduct& QuantizedProduct::real() {
   ProductScratch::Slot& s = slot();
   if (s.real_owner == owner_) return *s.real;
-  const TensorView& codes = weight_.codes.view;
-  TensorView values = ProductScratch::view(scratch_.values, DType::bf16, codes.shape);
-  pool_.parallel_for(codes.elements(), 1 << 12, [&](std::int64_t begin, std::int64_t end) {
+  const TensorView& quantized = weight_.quantized.view;
+  TensorView values = ProductScratch::view(scratch_.values, DType::bf16, quantized.shape);
+  pool_.parallel_for(quantized.elements(), 1 << 12, [&](std::int64_t begin, std::int64_t end) {
     auto* to = values.as<format::bf16>();
-    if (codes.dtype == DType::i8)
+    if (quantized.dtype == DType::i8)
       for (std::int64_t i = begin; i < end; ++i)
-        to[i] = format::to_bf16(static_cast<float>(codes.as<std::int8_t>()[i]));
+        to[i] = format::to_bf16(static_cast<float>(quantized.as<std::int8_t>()[i]));
     else
-      for (std::int64_t i = begin; i < end; ++i) to[i] = format::to_bf16(format::to_float(codes.as<format::e4m3>()[i]));
+      for (std::int64_t i = begin; i < end; ++i)
+        to[i] = format::to_bf16(format::to_float(quantized.as<format::e4m3>()[i]));
   });
   if (s.real) s.real->set_weight(values);
   else s.real.emplace(values, rows_, pool_);
@@ -130,25 +131,26 @@ TensorView QuantizedProduct::run_real(const TensorView& x) {
   return y;
 }
 
-TensorView QuantizedProduct::run_quantized(const TensorView& x, const CodeGrid& grid,
+TensorView QuantizedProduct::run_quantized(const TensorView& x, const QuantizationGrid& grid,
                                            std::span<const float> row_scales) {
   const std::int64_t columns = x.shape[1];
-  CERMET_ASSERT(grid.dtype == weight_.codes.view.dtype);
+  CERMET_ASSERT(grid.dtype == weight_.quantized.view.dtype);
   std::vector<float> scales(static_cast<std::size_t>(rows_), row_scales.front());
   if (row_scales.size() > 1) std::ranges::copy(row_scales, scales.begin());
   const bool is_int8 = grid.dtype == DType::i8;
   const TensorView operand = ProductScratch::view(scratch_.operand, is_int8 ? DType::i8 : DType::f32, x.shape);
   pool_.parallel_for(rows_, 1, [&](std::int64_t begin, std::int64_t end) {
-    std::vector<float> codes(static_cast<std::size_t>(columns));
+    std::vector<float> quantized(static_cast<std::size_t>(columns));
     for (std::int64_t r = begin; r < end; ++r) {
       const float scale = scales[static_cast<std::size_t>(r)];
-      row_loops::encode(grid, {x.as<float>() + r * columns, static_cast<std::size_t>(columns)}, scale, codes.data());
+      row_loops::encode(grid, {x.as<float>() + r * columns, static_cast<std::size_t>(columns)}, scale,
+                        quantized.data());
       if (is_int8)
         for (std::int64_t k = 0; k < columns; ++k)
-          operand.as<std::int8_t>()[r * columns + k] = static_cast<std::int8_t>(codes[static_cast<std::size_t>(k)]);
+          operand.as<std::int8_t>()[r * columns + k] = static_cast<std::int8_t>(quantized[static_cast<std::size_t>(k)]);
       else
         for (std::int64_t k = 0; k < columns; ++k)
-          operand.as<float>()[r * columns + k] = codes[static_cast<std::size_t>(k)] * scale;
+          operand.as<float>()[r * columns + k] = quantized[static_cast<std::size_t>(k)] * scale;
     }
   });
   if (!is_int8) return run_real(operand);
@@ -157,7 +159,7 @@ TensorView QuantizedProduct::run_quantized(const TensorView& x, const CodeGrid& 
   return y;
 }
 
-std::vector<float> dynamic_scales(const TensorView& x, const CodeGrid& grid, ThreadPool& pool) {
+std::vector<float> dynamic_scales(const TensorView& x, const QuantizationGrid& grid, ThreadPool& pool) {
   const float range = grid.is_fp8() ? grid.range : 127.0f;
   const std::int64_t columns = x.shape[1];
   std::vector<float> scales(static_cast<std::size_t>(x.shape[0]));

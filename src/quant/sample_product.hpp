@@ -68,7 +68,7 @@ class QuantizedProduct {
   /// With an unquantized input.
   TensorView run_real(const TensorView& x);
   /// With the input quantized on `grid`, whose type is the weight's. A single scale applies to all rows.
-  TensorView run_quantized(const TensorView& x, const CodeGrid& grid, std::span<const float> row_scales);
+  TensorView run_quantized(const TensorView& x, const QuantizationGrid& grid, std::span<const float> row_scales);
 
  private:
   ProductScratch::Slot& slot();
@@ -86,7 +86,7 @@ class QuantizedProduct {
 
 /// Dynamic per-row scales, in float32 as operators compute them: absmax / 127, or of fp8 absmax / 448; a row of zeros
 /// has the scale 1.
-std::vector<float> dynamic_scales(const TensorView& x, const CodeGrid& grid, ThreadPool& pool);
+std::vector<float> dynamic_scales(const TensorView& x, const QuantizationGrid& grid, ThreadPool& pool);
 
 /// Distances of rows [begin, end) of two results in float32 [rows, N], in the order of rows.
 row_loops::Distance distance_of_rows(const TensorView& expected, const TensorView& found, std::int64_t begin,

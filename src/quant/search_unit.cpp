@@ -45,7 +45,7 @@ SplitDistance SearchUnit::distance(std::size_t i, const TensorView& found, std::
           distance_of_rows(expected, found, learned, found.shape[0], *pool_)};
 }
 
-UnitTrial::UnitTrial(const SearchUnit& unit, const Smoothing& smoothing, const CodeGrid& grid, TrialRows rows)
+UnitTrial::UnitTrial(const SearchUnit& unit, const Smoothing& smoothing, const QuantizationGrid& grid, TrialRows rows)
     : unit_(unit),
       grid_(grid),
       first_(rows == TrialRows::judging && unit.rows().heldout > 0 ? unit.rows().calibration : 0) {

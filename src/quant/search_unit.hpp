@@ -66,7 +66,8 @@ enum class TrialRows : std::uint8_t {
 /// A unit with one smoothing and weights on one quantization grid.
 class UnitTrial {
  public:
-  UnitTrial(const SearchUnit& unit, const Smoothing& smoothing, const CodeGrid& grid, TrialRows rows = TrialRows::all);
+  UnitTrial(const SearchUnit& unit, const Smoothing& smoothing, const QuantizationGrid& grid,
+            TrialRows rows = TrialRows::all);
 
   const QuantizedWeight& weight(std::size_t i) const { return weights_[i]; }
   /// The smoothed rows.
@@ -80,7 +81,7 @@ class UnitTrial {
   std::vector<SplitDistance> with_scales(std::span<const float> scales);
 
   const SearchUnit& unit_;
-  CodeGrid grid_;
+  QuantizationGrid grid_;
   OwnedTensor x_;
   std::vector<QuantizedWeight> weights_;
   std::vector<std::unique_ptr<QuantizedProduct>> products_;

@@ -54,17 +54,17 @@ void multiply(std::span<float> row, const WeightFactors& factors, std::int64_t i
   for (float& x : row) x *= factor;
 }
 
-void store_codes(std::span<const float> values, DType dtype, std::byte* codes) {
+void store_quantized(std::span<const float> values, DType dtype, std::byte* quantized) {
   if (dtype == DType::i8)
     for (std::size_t k = 0; k < values.size(); ++k)
-      reinterpret_cast<std::int8_t*>(codes)[k] = static_cast<std::int8_t>(values[k]);
+      reinterpret_cast<std::int8_t*>(quantized)[k] = static_cast<std::int8_t>(values[k]);
   else
     for (std::size_t k = 0; k < values.size(); ++k)
-      reinterpret_cast<format::e4m3*>(codes)[k] = format::to_e4m3(values[k]);
+      reinterpret_cast<format::e4m3*>(quantized)[k] = format::to_e4m3(values[k]);
 }
 
 /// The scale of one row, and in `ratio` its ratio to that of the largest value.
-float search_scale(std::span<const float> row, const CodeGrid& grid, DType scale_dtype, const float* importance,
+float search_scale(std::span<const float> row, const QuantizationGrid& grid, DType scale_dtype, const float* importance,
                    double& ratio) {
   const double widest =
       static_cast<double>(format::float_from_bits(row_loops::largest_bits(row))) / static_cast<double>(grid.range);
@@ -74,7 +74,7 @@ float search_scale(std::span<const float> row, const CodeGrid& grid, DType scale
   std::array<float, clip_ratios.size()> scales;
   std::array<double, clip_ratios.size()> errors;
   for (std::size_t i = 0; i < scales.size(); ++i) scales[i] = stored_scale(widest * clip_ratios[i], scale_dtype);
-  row_loops::code_errors(grid, row, importance, scales, errors);
+  row_loops::quantization_errors(grid, row, importance, scales, errors);
   const auto best = static_cast<std::size_t>(std::ranges::min_element(errors) - errors.begin());
   ratio = clip_ratios[best];
   return scales[best];
@@ -153,20 +153,20 @@ std::vector<float> column_absmax(const TensorView& matrix, ThreadPool& pool) {
   return largest;
 }
 
-QuantizedWeight quantize_weight(const TensorView& matrix, const WeightFactors& factors, const CodeGrid& grid,
+QuantizedWeight quantize_weight(const TensorView& matrix, const WeightFactors& factors, const QuantizationGrid& grid,
                                 DType scale_dtype, std::span<const float> importance, ThreadPool& pool) {
   const std::int64_t rows = matrix.shape[0], columns = matrix.shape[1];
   QuantizedWeight result{OwnedTensor(grid.dtype, matrix.shape), std::vector<float>(static_cast<std::size_t>(rows)), 1};
   std::vector<double> ratios(static_cast<std::size_t>(rows));
   pool.parallel_for(rows, 1, [&](std::int64_t begin, std::int64_t end) {
-    std::vector<float> row(static_cast<std::size_t>(columns)), codes(static_cast<std::size_t>(columns));
+    std::vector<float> row(static_cast<std::size_t>(columns)), quantized(static_cast<std::size_t>(columns));
     for (std::int64_t r = begin; r < end; ++r) {
       widen_row(matrix, r, factors, row);
       const auto index = static_cast<std::size_t>(r);
       result.scales[index] =
           search_scale(row, grid, scale_dtype, importance.empty() ? nullptr : importance.data(), ratios[index]);
-      row_loops::encode(grid, row, result.scales[index], codes.data());
-      store_codes(codes, grid.dtype, result.codes.memory.data() + r * columns);
+      row_loops::encode(grid, row, result.scales[index], quantized.data());
+      store_quantized(quantized, grid.dtype, result.quantized.memory.data() + r * columns);
     }
   });
   double sum = 0;

@@ -8,7 +8,7 @@
 #include "base/buffer.hpp"
 #include "base/thread_pool.hpp"
 #include "model/checkpoint/checkpoint.hpp"
-#include "quant/code_grid.hpp"
+#include "quant/quantization_grid.hpp"
 
 namespace cermet {
 
@@ -34,7 +34,7 @@ OwnedTensor scaled_tensor(const TensorView& tensor, const WeightFactors& factors
 std::vector<float> column_absmax(const TensorView& matrix, ThreadPool& pool);
 
 struct QuantizedWeight {
-  OwnedTensor codes;          ///< i8 or f8_e4m3 [N, K]
+  OwnedTensor quantized;      ///< i8 or f8_e4m3 [N, K]
   std::vector<float> scales;  ///< [N], as they read back from `scale_dtype`
   double clip_ratio = 1;      ///< mean of scale / scale of the row's largest value
 };
@@ -42,7 +42,7 @@ struct QuantizedWeight {
 /// Quantizes rows. Each row's scale is the one of a few clip ratios that minimises sum over k of importance[k] * (w -
 /// scale * q)^2, measured with the scale as `scale_dtype` stores it; without an importance, that of the row's largest
 /// value. A row of zeros has the scale 1.
-QuantizedWeight quantize_weight(const TensorView& matrix, const WeightFactors& factors, const CodeGrid& grid,
+QuantizedWeight quantize_weight(const TensorView& matrix, const WeightFactors& factors, const QuantizationGrid& grid,
                                 DType scale_dtype, std::span<const float> importance, ThreadPool& pool);
 
 /// A scale as `dtype` stores it: rounded to nearest, at least the smallest positive value. Throws Error(unsupported)

@@ -91,7 +91,7 @@ struct Scene {
   }
 
   double error(const OutlierChoice& choice, const LinearScheme& scheme) {
-    UnitTrial trial(*unit, choice.smoothing, CodeGrid::of(scheme, options.range));
+    UnitTrial trial(*unit, choice.smoothing, QuantizationGrid::of(scheme, options.range));
     double sum = 0;
     for (const SplitDistance& d :
          scheme == fixed ? trial.with_fixed_input(choice.input_scale) : trial.with_dynamic_input())
@@ -136,21 +136,21 @@ TEST(OutlierSearch, TheFixedScaleIsTheBestOfThoseTried) {
   Scene scene(0, 500);
   const OutlierChoice chosen = scene.choose(AntiOutlier::none, fixed);
   const auto error_at = [&](float scale) {
-    UnitTrial trial(*scene.unit, {}, CodeGrid::int8(127.5));
+    UnitTrial trial(*scene.unit, {}, QuantizationGrid::int8(127.5));
     double sum = 0;
     for (const SplitDistance& d : trial.with_fixed_input(scale)) sum += d.calibration.error;
     return sum;
   };
   const double least = error_at(chosen.input_scale);
-  const auto points = scale_points(scene.statistics.absmax(), scene.statistics.percentile(99.9), CodeGrid::int8(127.5),
-                                   DType::f32, false);
+  const auto points = scale_points(scene.statistics.absmax(), scene.statistics.percentile(99.9),
+                                   QuantizationGrid::int8(127.5), DType::f32, false);
   ASSERT_GT(points.size(), 5u);
   for (const ScalePoint& point : points) EXPECT_LE(point.clamped ? 0 : least, error_at(point.scale));
 }
 
 TEST(ScalePoints, AreStoredScalesFromTheLargestValueDown) {
-  const auto points = scale_points(100, 10, CodeGrid::int8(127), DType::bf16, false);
-  const auto coarse = scale_points(100, 10, CodeGrid::int8(127), DType::bf16, true);
+  const auto points = scale_points(100, 10, QuantizationGrid::int8(127), DType::bf16, false);
+  const auto coarse = scale_points(100, 10, QuantizationGrid::int8(127), DType::bf16, true);
   EXPECT_LT(coarse.size(), points.size());
   EXPECT_TRUE(coarse.front().scale == points.front().scale && coarse.back().scale == points.back().scale);
   EXPECT_EQ(points.front().scale, static_cast<float>(format::rounded_to(DType::bf16, 100.0 / 127)));
@@ -159,7 +159,7 @@ TEST(ScalePoints, AreStoredScalesFromTheLargestValueDown) {
     EXPECT_EQ(static_cast<double>(point.scale), format::rounded_to(DType::bf16, static_cast<double>(point.scale)));
     EXPECT_LE(static_cast<double>(point.scale) * 127, (point.clamped ? 10 : 100) * 1.01);
   }
-  EXPECT_EQ(scale_points(0, 0, CodeGrid::fp8(), DType::bf16, false).front().scale, 1) << "an input of zeros";
+  EXPECT_EQ(scale_points(0, 0, QuantizationGrid::fp8(), DType::bf16, false).front().scale, 1) << "an input of zeros";
 }
 
 TEST(Smoothing, FactorsBalanceInputsAndWeights) {

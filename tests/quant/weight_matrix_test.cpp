@@ -48,7 +48,8 @@ std::vector<float> uneven_importance(std::int64_t columns) {
 
 TEST(QuantizeWeight, TheSearchIsNeverWorseThanTheLargestValue) {
   ThreadPool pool(2);
-  for (const CodeGrid& grid : {CodeGrid::int8(127.5), CodeGrid::int8(127), CodeGrid::fp8()}) {
+  for (const QuantizationGrid& grid :
+       {QuantizationGrid::int8(127.5), QuantizationGrid::int8(127), QuantizationGrid::fp8()}) {
     const OwnedTensor w = make_weight(DType::bf16, 40, 300);
     const std::vector<float> importance = uneven_importance(300);
     const QuantizedWeight searched = quantize_weight(w.view, {}, grid, DType::bf16, importance, pool);
@@ -71,7 +72,7 @@ TEST(QuantizeWeight, CodesAreMadeWithTheScaleAsItIsStored) {
   for (const DType dtype : {DType::bf16, DType::f16, DType::f32}) {
     const OwnedTensor w = make_weight(dtype, 16, 128);
     for (const double range : {127.0, 127.5}) {
-      const CodeGrid grid = CodeGrid::int8(range);
+      const QuantizationGrid grid = QuantizationGrid::int8(range);
       const QuantizedWeight q = quantize_weight(w.view, {}, grid, dtype, {}, pool);
       for (std::int64_t r = 0; r < 16; ++r) {
         const double scale = static_cast<double>(q.scales[static_cast<std::size_t>(r)]);
@@ -100,8 +101,9 @@ TEST(QuantizeWeight, FactorsMultiplyColumnsAndRows) {
                                            static_cast<double>(rows[static_cast<std::size_t>(i / 64)]));
   const std::vector<float> importance = uneven_importance(64);
   const QuantizedWeight a =
-      quantize_weight(w.view, {columns, rows}, CodeGrid::int8(127.5), DType::bf16, importance, pool);
-  const QuantizedWeight b = quantize_weight(scaled.view, {}, CodeGrid::int8(127.5), DType::bf16, importance, pool);
+      quantize_weight(w.view, {columns, rows}, QuantizationGrid::int8(127.5), DType::bf16, importance, pool);
+  const QuantizedWeight b =
+      quantize_weight(scaled.view, {}, QuantizationGrid::int8(127.5), DType::bf16, importance, pool);
   EXPECT_EQ(a.scales, b.scales);
   EXPECT_EQ(std::memcmp(a.codes.memory.data(), b.codes.memory.data(), 8 * 64), 0);
 }
@@ -112,7 +114,7 @@ TEST(QuantizeWeight, ZerosAndTinyValues) {
   std::memset(w.memory.data(), 0, 16);
   format::store_element(w.memory.data(), DType::f16, 5, 0x1p-24);  // the smallest of all: its scale would be 0
   const QuantizedWeight q =
-      quantize_weight(w.view, {}, CodeGrid::int8(127.5), DType::f16, std::vector<float>(4, 1.0f), pool);
+      quantize_weight(w.view, {}, QuantizationGrid::int8(127.5), DType::f16, std::vector<float>(4, 1.0f), pool);
   EXPECT_EQ(q.scales[0], 1);
   EXPECT_EQ(static_cast<double>(q.scales[1]), 0x1p-24);
   for (std::int64_t i = 0; i < 8; ++i) EXPECT_EQ(element(q.codes.view, i), i == 5 ? 1 : 0);
@@ -133,7 +135,7 @@ TEST(RowLoops, OddLengths) {
     const std::span<const float> row(w.view.as<float>(), length);
     const float scale = 0.01f;
     std::vector<float> codes(length);
-    row_loops::encode(CodeGrid::int8(127.5), row, scale, codes.data());
+    row_loops::encode(QuantizationGrid::int8(127.5), row, scale, codes.data());
     double expected = 0, squares = 0;
     for (std::size_t k = 0; k < length; ++k) {
       EXPECT_EQ(codes[k], std::nearbyint(std::clamp(row[k] / scale, -128.0f, 127.0f)));
@@ -142,7 +144,7 @@ TEST(RowLoops, OddLengths) {
       squares += static_cast<double>(row[k]) * static_cast<double>(row[k]);
     }
     double found = -1;
-    row_loops::code_errors(CodeGrid::int8(127.5), row, nullptr, {&scale, 1}, {&found, 1});
+    row_loops::quantization_errors(QuantizationGrid::int8(127.5), row, nullptr, {&scale, 1}, {&found, 1});
     EXPECT_NEAR(found, expected, expected * 1e-4 + 1e-12) << length;
     for (float& code : codes) code *= scale;
     const row_loops::Distance distance = row_loops::distance(row, codes.data());

@@ -32,7 +32,7 @@ bool quantizes_rows(const Match& m) {
 bool quantizes_columns(const Match& m) {
   const Attributes quantize = m.attributes(m.nodes.size() - 1);
   const bool by_column = m.type("scale").rank() <= 1 && (!m.has("offset") || m.type("offset").rank() <= 1);
-  return by_column && quantize.flag("saturate") && code_types.contains(m.type("q").dtype);
+  return by_column && quantize.flag("saturate") && quantized_types.contains(m.type("q").dtype);
 }
 bool is_unrounded(const Match& m) { return is_f32(m, "y") && quantizes_columns(m); }
 /// Of add_rms_norm, beside that: it normalizes the sum before its rounding for storage, as the quantizing one does.

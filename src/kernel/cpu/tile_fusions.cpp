@@ -107,12 +107,12 @@ bool TileFusions::fuse_requantize(std::size_t s) {
   const Step& outer = program_.steps[s];
   if (outer.integer || outer.function != OpKind::mul) return false;
   std::vector<Source> skipped{outer.a};
-  Source codes = outer.a, shift = zero;
+  Source quantized = outer.a, shift = zero;
   bool whole_shift = false;
   if (const Step* const shifted = only(outer.a, OpKind::sub)) {
-    codes = shifted->a;
+    quantized = shifted->a;
     shift = shifted->b;
-    skipped.push_back(codes);
+    skipped.push_back(quantized);
     const Step* const cast = only(shift, OpKind::cast);
     whole_shift = cast && program_.is_integer(cast->a);
     if (whole_shift) {
@@ -120,7 +120,7 @@ bool TileFusions::fuse_requantize(std::size_t s) {
       shift = cast->a;
     }
   }
-  const Step* const rounded = only(codes, OpKind::cast, false, DType::i8);
+  const Step* const rounded = only(quantized, OpKind::cast, false, DType::i8);
   std::optional<Quantization> made = rounded ? quantization(rounded->a) : std::nullopt;
   if (!made) return false;
   skipped.insert(skipped.end(), made->skipped.begin(), made->skipped.end());

@@ -9,7 +9,7 @@
 
 #include "kernel/cpu/pointwise/shared_scale-inl.hpp"
 #include "kernel/cpu/pointwise/whole-inl.hpp"
-#include "kernel/cpu/rowwise/codes-inl.hpp"
+#include "kernel/cpu/rowwise/quantized-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
@@ -92,8 +92,8 @@ void requantize(const TileOperand* operands, const TileTarget& y, const float*) 
   }
   for_tile<values + 4>(operands, y, [&](const Floats* v) HWY_ATTR {
     const Floats* const w = v + values;
-    const Floats codes = int8_values(hn::Add(hn::Round(hn::Div(value_of<sum>(v), w[0])), w[1]));
-    return hn::Mul(hn::Sub(codes, shift_of(w[2])), w[3]);
+    const Floats quantized = int8_values(hn::Add(hn::Round(hn::Div(value_of<sum>(v), w[0])), w[1]));
+    return hn::Mul(hn::Sub(quantized, shift_of(w[2])), w[3]);
   });
 }
 
@@ -113,14 +113,14 @@ void round_tile(const TileOperand* operands, const TileTarget& y, const float*) 
 
 /// Quantized values, through bytes.
 template <DType dtype>
-void round_codes(const TileOperand* operands, const TileTarget& y, const float*) {
+void round_quantized(const TileOperand* operands, const TileTarget& y, const float*) {
   TileBuffer wide;
   std::byte narrow[tile_size];
   for (std::size_t r = 0; r < y.rows; ++r) {
     const TileOperand row{operands[0].data + r * operands[0].row_step, 0, operands[0].column_step};
     for_tile<1>(&row, {wide.data, 0, 1, y.columns}, [](const Floats* v) HWY_ATTR { return v[0]; });
-    write_codes(wide.data, dtype, narrow, y.columns);
-    read_codes(narrow, dtype, y.data + r * y.row_step, y.columns);
+    write_quantized(wide.data, dtype, narrow, y.columns);
+    read_quantized(narrow, dtype, y.data + r * y.row_step, y.columns);
   }
 }
 
@@ -135,7 +135,7 @@ void read_run(const std::byte* from, std::byte* to, std::int64_t count) {
   } else if constexpr (dtype == DType::i64) {
     for (std::int64_t i = 0; i < count; ++i) y[i] = static_cast<float>(reinterpret_cast<const std::int64_t*>(from)[i]);
   } else {
-    read_codes(from, dtype, y, static_cast<std::size_t>(count));
+    read_quantized(from, dtype, y, static_cast<std::size_t>(count));
   }
 }
 
@@ -167,13 +167,13 @@ void store_bytes(const TileOperand* operands, const Rows& y, const TilePlace& pl
     std::byte* const to = y.row(place.row + r) + place.column;
     if constexpr (dtype == DType::boolean)
       for (std::size_t i = 0; i < columns; ++i) to[i] = static_cast<std::byte>(wide.data[i] != 0);
-    else write_codes(wide.data, dtype, to, columns);
+    else write_quantized(wide.data, dtype, to, columns);
   }
 }
 
 /// store(values, to, n) for every vector of the tiles of some operands and of a result of int8.
 template <std::size_t count, class Store>
-HWY_INLINE void for_codes(const TileOperand* operands, const Rows& y, const TilePlace& place, Store&& store) {
+HWY_INLINE void for_quantized(const TileOperand* operands, const Rows& y, const TilePlace& place, Store&& store) {
   for (std::int64_t r = 0; r < place.rows; ++r) {
     const float* from[count];
     for (std::size_t o = 0; o < count; ++o)
@@ -196,7 +196,7 @@ void store_quantized(const TileOperand* operands, const Rows& y, const TilePlace
     const SharedScale quantized(*p[0].data, *p[1].data);
     const Floats zero_point = load(p[1].data);
     const hn::RebindToUnsigned<FloatTag> bits;
-    return for_codes<values>(operands, y, place, [&](const Floats* v, std::int8_t* to, std::size_t n) HWY_ATTR {
+    return for_quantized<values>(operands, y, place, [&](const Floats* v, std::int8_t* to, std::size_t n) HWY_ATTR {
       const Floats x = value_of<sum>(v), code = hn::IfThenElseZero(hn::Eq(x, x), hn::Add(quantized(x), zero_point));
       const hn::Rebind<std::uint8_t, FloatTag> narrow;
       const auto bytes = hn::TruncateTo(narrow, hn::BitCast(bits, code));
@@ -206,7 +206,7 @@ void store_quantized(const TileOperand* operands, const Rows& y, const TilePlace
       std::copy_n(buffer, n, reinterpret_cast<std::uint8_t*>(to));
     });
   }
-  for_codes<values + 2>(operands, y, place, [&](const Floats* v, std::int8_t* to, std::size_t n) HWY_ATTR {
+  for_quantized<values + 2>(operands, y, place, [&](const Floats* v, std::int8_t* to, std::size_t n) HWY_ATTR {
     store_narrow(
         hn::ConvertTo(IntTag(), int8_values(hn::Add(hn::Round(hn::Div(value_of<sum>(v), v[values])), v[values + 1]))),
         to, n);
@@ -248,9 +248,9 @@ TileFunction find_tile_round(DType dtype) {
   switch (dtype) {
     case DType::bf16: return round_tile<format::bf16>;
     case DType::f16: return round_tile<format::f16>;
-    case DType::i8: return round_codes<DType::i8>;
-    case DType::f8_e4m3: return round_codes<DType::f8_e4m3>;
-    case DType::f8_e5m2: return round_codes<DType::f8_e5m2>;
+    case DType::i8: return round_quantized<DType::i8>;
+    case DType::f8_e4m3: return round_quantized<DType::f8_e4m3>;
+    case DType::f8_e5m2: return round_quantized<DType::f8_e5m2>;
     default: return nullptr;
   }
 }

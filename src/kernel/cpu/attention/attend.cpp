@@ -221,7 +221,7 @@ struct CodeTable {
 };
 
 template <class T>
-void code_run(const std::byte* from, std::byte* to, std::int64_t count) {
+void encode_run(const std::byte* from, std::byte* to, std::int64_t count) {
   static const CodeTable<T> table;
   auto* y = reinterpret_cast<float*>(to);
   for (std::int64_t i = 0; i < count; ++i) y[i] = table.value[static_cast<unsigned char>(from[i])];
@@ -245,8 +245,8 @@ void store_outputs(const RowState& state, const float* share, std::int64_t count
 }
 
 RunConverter key_converter(DType dtype) {
-  if (dtype == DType::f8_e4m3) return code_run<format::e4m3>;
-  if (dtype == DType::f8_e5m2) return code_run<format::e5m2>;
+  if (dtype == DType::f8_e4m3) return encode_run<format::e4m3>;
+  if (dtype == DType::f8_e5m2) return encode_run<format::e5m2>;
   return HWY_DYNAMIC_DISPATCH(find_key_converter)(dtype);
 }
 

@@ -24,7 +24,7 @@ float absolute_maximum(const float* x, std::size_t length) {
 }
 
 /// int8 values x / scale, rounded half to even, saturated; NaN gives 0.
-void encode_int8(const float* x, float scale, std::int8_t* codes, std::size_t length) {
+void encode_int8(const float* x, float scale, std::int8_t* quantized, std::size_t length) {
   const FloatTag f;
   const hn::Rebind<std::int8_t, FloatTag> narrow;
   const auto divisor = hn::Set(f, scale);
@@ -34,7 +34,7 @@ void encode_int8(const float* x, float scale, std::int8_t* codes, std::size_t le
     v = hn::Min(hn::Max(v, hn::Set(f, -128.0f)), hn::Set(f, 127.0f));
     HWY_ALIGN std::int8_t buffer[hn::MaxLanes(f)];
     hn::StoreU(hn::DemoteTo(narrow, hn::NearestInt(v)), narrow, buffer);
-    std::copy_n(buffer, n, codes + i);
+    std::copy_n(buffer, n, quantized + i);
   });
 }
 
@@ -49,17 +49,17 @@ HWY_EXPORT(encode_int8);
 
 namespace {
 
-void encode(const float* x, float scale, bool scaled, DType dtype, void* codes, std::int64_t length) {
+void encode(const float* x, float scale, bool scaled, DType dtype, void* quantized, std::int64_t length) {
   const auto n = static_cast<std::size_t>(length);
-  if (scaled && scale == 0) std::fill_n(static_cast<std::uint8_t*>(codes), n, std::uint8_t{0});
-  else if (dtype == DType::i8) HWY_DYNAMIC_DISPATCH(encode_int8)(x, scale, static_cast<std::int8_t*>(codes), n);
+  if (scaled && scale == 0) std::fill_n(static_cast<std::uint8_t*>(quantized), n, std::uint8_t{0});
+  else if (dtype == DType::i8) HWY_DYNAMIC_DISPATCH(encode_int8)(x, scale, static_cast<std::int8_t*>(quantized), n);
   else if (dtype == DType::f8_e4m3)
-    for (std::size_t i = 0; i < n; ++i) static_cast<format::e4m3*>(codes)[i] = format::to_e4m3(x[i] / scale);
+    for (std::size_t i = 0; i < n; ++i) static_cast<format::e4m3*>(quantized)[i] = format::to_e4m3(x[i] / scale);
   else
-    for (std::size_t i = 0; i < n; ++i) static_cast<format::e5m2*>(codes)[i] = format::to_e5m2(x[i] / scale);
+    for (std::size_t i = 0; i < n; ++i) static_cast<format::e5m2*>(quantized)[i] = format::to_e5m2(x[i] / scale);
 }
 
-float largest_code(DType dtype) {
+float largest_quantized(DType dtype) {
   return dtype == DType::i8 ? 127.0f : dtype == DType::f8_e4m3 ? format::e4m3_max : format::e5m2_max;
 }
 
@@ -71,7 +71,8 @@ void CacheStream::write(const float* x, std::int64_t slot, std::int64_t head) co
     return real_converter(DType::f32, cache.dtype)(reinterpret_cast<const std::byte*>(x), target(slot, head), length);
   float scale = head_scales ? head_scales[head] : 1.0f;
   if (token_scales) {
-    scale = HWY_DYNAMIC_DISPATCH(absolute_maximum)(x, static_cast<std::size_t>(length)) / largest_code(cache.dtype);
+    scale =
+        HWY_DYNAMIC_DISPATCH(absolute_maximum)(x, static_cast<std::size_t>(length)) / largest_quantized(cache.dtype);
     token_scales->as<float>()[offset(*token_scales, slot, head)] = scale;
   }
   encode(x, scale, head_scales || token_scales, cache.dtype, target(slot, head), length);

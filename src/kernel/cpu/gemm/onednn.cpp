@@ -20,13 +20,13 @@ constexpr std::string_view piece_rows_field = "rows";
 struct OneDnnPlan {
   AnchorOperands operands;
   BoundTileProgram epilogue;
-  bool codes;  ///< int8, whose sums are i32
+  bool quantized;  ///< int8, whose sums are i32
   std::int64_t piece_rows;
 
   OneDnnPlan(const Region& region, const Config& config)
       : operands(region),
         epilogue(product_epilogue(region).program),
-        codes(region.problem().op->kind == OpKind::scaled_mm),
+        quantized(region.problem().op->kind == OpKind::scaled_mm),
         piece_rows(config.find(piece_rows_field).value_or(usual_piece_rows)) {}
 };
 
@@ -35,8 +35,8 @@ void check_onednn(int status) {
 }
 
 /// sums[rows, columns] of rows of x that are `step` elements apart.
-void multiply_codes(const std::byte* x, std::int64_t step, const std::byte* w, std::int64_t w_step, std::int64_t rows,
-                    std::int64_t columns, std::int64_t length, float* sums) {
+void multiply_quantized(const std::byte* x, std::int64_t step, const std::byte* w, std::int64_t w_step,
+                        std::int64_t rows, std::int64_t columns, std::int64_t length, float* sums) {
   const std::int32_t none = 0;
   check_onednn(onednn().gemm_s8s8s32('N', 'T', 'F', rows, columns, length, 1, reinterpret_cast<const std::int8_t*>(x),
                                      step, 0, reinterpret_cast<const std::int8_t*>(w), w_step, 0, 0,
@@ -81,7 +81,7 @@ class OneDnnLaunch {
       return;
     }
     const std::byte* const w = w_.as<const std::byte>() + piece.column * w_.strides[0] * element_;
-    const auto product = plan_.codes ? multiply_codes : multiply_floats;
+    const auto product = plan_.quantized ? multiply_quantized : multiply_floats;
     for (std::int64_t r = 0; r < piece.rows;) {  // as many rows as are the same distance apart
       const std::byte* const x = x_.row(piece.row + r);
       const std::int64_t step = r + 1 < piece.rows ? x_.row(piece.row + r + 1) - x : length_ * element_;
@@ -118,15 +118,15 @@ void run_onednn(const LaunchArgs& args, const OneDnnPlan& plan) {
 
 Decline onednn_declines(const Region& region) {
   const Problem& p = region.problem();
-  const bool codes = p.op->kind == OpKind::scaled_mm;
-  const DType type = codes ? DType::i8 : DType::f32;
+  const bool quantized = p.op->kind == OpKind::scaled_mm;
+  const DType type = quantized ? DType::i8 : DType::f32;
   for (const std::size_t i : {std::size_t{0}, std::size_t{1}})
     if (p.input(i).dtype != type)
       return fmt::format("{} is {}, not {}", p.input_name(i), name_of(p.input(i).dtype), name_of(type));
-  if (!codes && !std::ranges::all_of(p.input(0).dims, &Dim::is_constant))
+  if (!quantized && !std::ranges::all_of(p.input(0).dims, &Dim::is_constant))
     return "the number of rows is not known, and with few of them bits would be others than with many";
-  if (codes && active_isa() < Isa::avx512_vnni) return "its sums of int8 may saturate without byte dot products";
-  return onednn_sums_decline(region, codes);
+  if (quantized && active_isa() < Isa::avx512_vnni) return "its sums of int8 may saturate without byte dot products";
+  return onednn_sums_decline(region, quantized);
 }
 
 Kernel onednn_kernel(std::string name, OpKind op, std::string summary) {

@@ -134,10 +134,10 @@ void run_packed(const LaunchArgs& args, const PackedPlan& plan) {
 
 Decline packed_declines(const Region& region) {
   const Problem& p = region.problem();
-  const bool codes = p.op->kind == OpKind::scaled_mm;
+  const bool quantized = p.op->kind == OpKind::scaled_mm;
   const DType type = p.input(1).dtype;
-  if (codes ? type != DType::i8 : type != DType::f32 && type != DType::bf16)
-    return fmt::format("{} is {}, not {}", p.input_name(1), name_of(type), codes ? "i8" : "f32 or bf16");
+  if (quantized ? type != DType::i8 : type != DType::f32 && type != DType::bf16)
+    return fmt::format("{} is {}, not {}", p.input_name(1), name_of(type), quantized ? "i8" : "f32 or bf16");
   if (p.input(0).dtype != type)
     return fmt::format("{} is {}, not {}", p.input_name(0), name_of(p.input(0).dtype), name_of(type));
   if (!p.is_constant(1)) return "weight is not constant, so it cannot be prepacked";
@@ -148,8 +148,8 @@ Decline packed_declines(const Region& region) {
   if (p.size(1, 0) == 0 || p.size(1, 1) == 0) return "the weight has no elements";
   if (type == DType::bf16 && active_isa() < Isa::avx512_bf16)
     return fmt::format("{} has no bf16 dot product", name_of(active_isa()));
-  if (codes && active_isa() < Isa::avx512_vnni) return "its sums of int8 may saturate without byte dot products";
-  if (Decline reason = onednn_sums_decline(region, codes)) return reason;
+  if (quantized && active_isa() < Isa::avx512_vnni) return "its sums of int8 may saturate without byte dot products";
+  if (Decline reason = onednn_sums_decline(region, quantized)) return reason;
   return onednn_primitives_missing();
 }
 

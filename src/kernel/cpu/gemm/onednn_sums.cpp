@@ -7,11 +7,11 @@
 
 namespace cermet::cpu {
 
-Decline onednn_sums_decline(const Region& region, bool codes) {
+Decline onednn_sums_decline(const Region& region, bool quantized) {
   if (region.anchor != 0) return fmt::format("{} comes before the product", region.nodes[0].problem.op->name);
   const TileProgramOrReason epilogue = product_epilogue(region);
   if (epilogue.reason) return epilogue.reason;
-  if (epilogue.program.inputs != std::vector{codes ? DType::i32 : DType::f32})
+  if (epilogue.program.inputs != std::vector{quantized ? DType::i32 : DType::f32})
     return "a zero point or scales of blocks need more than sums";
   if (epilogue.program.results.size() != region.results.size()) return "a result does not come from the product";
   if (Decline reason = BoundTileProgram::declines(epilogue.program)) return reason;

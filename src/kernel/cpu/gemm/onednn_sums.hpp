@@ -6,9 +6,9 @@
 
 namespace cermet::cpu {
 
-/// Why a region's epilogue does not run over sums of its product, which are i32 where `codes` and f32 otherwise, or
-/// there is no oneDNN.
-Decline onednn_sums_decline(const Region& region, bool codes);
+/// Why a region's epilogue does not run over sums of its product, which are i32 where `quantized values` and f32
+/// otherwise, or there is no oneDNN.
+Decline onednn_sums_decline(const Region& region, bool quantized);
 
 /// Runs the epilogue over the dense sums of a piece of the results.
 void finish_onednn_sums(const TileRun& epilogue, const TilePlace& piece, const float* sums);

@@ -25,7 +25,7 @@ constexpr std::int64_t packed_row_bytes(RowForm form, std::int64_t length, std::
 }
 
 /// Elements of a packed row of quantized values, padding included.
-constexpr std::int64_t padded_codes(RowForm form, std::int64_t length) {
+constexpr std::int64_t padded_quantized(RowForm form, std::int64_t length) {
   return round_up(length, form == RowForm::chunks ? chunk_bytes : 4);
 }
 

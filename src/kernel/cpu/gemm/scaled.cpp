@@ -15,9 +15,9 @@ namespace {
 
 /// Runs what follows the sums of block i of a group; `more`: those of the second half of the columns, where a gate
 /// takes both; with `same_scales` in place of those that were made for its rows.
-void finish_codes(const ScaledPlan& plan, const ScaledProduct& p, const ScaledWeight& w, const TileRun& epilogue,
-                  const BlockGroup& group, std::int64_t i, std::int64_t panel, std::int64_t of_group, const float* sums,
-                  const float* more = nullptr, const float* same_scales = nullptr) {
+void finish_quantized(const ScaledPlan& plan, const ScaledProduct& p, const ScaledWeight& w, const TileRun& epilogue,
+                      const BlockGroup& group, std::int64_t i, std::int64_t panel, std::int64_t of_group,
+                      const float* sums, const float* more = nullptr, const float* same_scales = nullptr) {
   const std::int64_t column = panel * panel_columns;
   const std::byte* const column_sums =
       w.panels + panel * p.panel_step +
@@ -45,7 +45,7 @@ void compute_gate(const ScaledPlan& plan, const ScaledProduct& p, const ScaledWe
   if (p.form == RowForm::chunks && !p.blocked)
     return multiply_panels(p.of_tiles(), std::array{w.panels + panel * p.panel_step, w.panels + other * p.panel_step},
                            group, [&](std::int64_t i, auto&& tile) {
-                             finish_codes(plan, p, w, epilogue, group, i, panel, of_group, tile(0), tile(1));
+                             finish_quantized(plan, p, w, epilogue, group, i, panel, of_group, tile(0), tile(1));
                            });
   std::optional<AmxTiles> registers;
   if (p.form == RowForm::chunks) registers.emplace();
@@ -53,7 +53,7 @@ void compute_gate(const ScaledPlan& plan, const ScaledProduct& p, const ScaledWe
     alignas(64) Tile gates, ups;
     multiply_tile(p, w, group.first(i), group.rows(i), panel, gates);
     multiply_tile(p, w, group.first(i), group.rows(i), other, ups);
-    finish_codes(plan, p, w, epilogue, group, i, panel, of_group, gates, ups);
+    finish_quantized(plan, p, w, epilogue, group, i, panel, of_group, gates, ups);
   }
 }
 
@@ -61,15 +61,16 @@ void compute_tiles(const ScaledPlan& plan, const ScaledProduct& p, const ScaledW
                    const BlockGroup& group, std::int64_t panel, std::int64_t of_group) {
   if (plan.binding.gated) return compute_gate(plan, p, w, epilogue, group, panel, of_group);
   if (p.form == RowForm::chunks && !p.blocked)
-    return multiply_panels(
-        p.of_tiles(), std::array{w.panels + panel * p.panel_step}, group,
-        [&](std::int64_t i, auto&& tile) { finish_codes(plan, p, w, epilogue, group, i, panel, of_group, tile(0)); });
+    return multiply_panels(p.of_tiles(), std::array{w.panels + panel * p.panel_step}, group,
+                           [&](std::int64_t i, auto&& tile) {
+                             finish_quantized(plan, p, w, epilogue, group, i, panel, of_group, tile(0));
+                           });
   std::optional<AmxTiles> registers;
   if (p.form == RowForm::chunks) registers.emplace();
   for (std::int64_t i = 0; i < group.count; ++i) {
     alignas(64) Tile sums;
     multiply_tile(p, w, group.first(i), group.rows(i), panel, sums);
-    finish_codes(plan, p, w, epilogue, group, i, panel, of_group, sums);
+    finish_quantized(plan, p, w, epilogue, group, i, panel, of_group, sums);
   }
 }
 
@@ -81,8 +82,8 @@ void finish_rest(const ScaledPlan& plan, const ScaledProduct& product, const Sca
   const float* const scales = plan.makes_scales && !plan.blocked() ? no_scales : nullptr;
   for_rest(groups, plan.panels(product.columns), pool,
            [&](const BlockGroup& group, std::int64_t i, std::int64_t panel, const float* sums) {
-             finish_codes(plan, product, w, epilogue, group, i, panel, 0, sums, plan.binding.gated ? sums : nullptr,
-                          scales);
+             finish_quantized(plan, product, w, epilogue, group, i, panel, 0, sums, plan.binding.gated ? sums : nullptr,
+                              scales);
            });
 }
 
@@ -95,7 +96,7 @@ void scaled_mm_packed(const LaunchArgs& args, const ScaledPlan& plan) {
   const std::int64_t rows = Rows(y).count();
   const TileRun epilogue(plan.binding.epilogue, args);
   const bool deep =
-      !plan.blocked() && !plan.binding.gated && is_deep(plan.form, rows, padded_codes(plan.form, b.shape[1]));
+      !plan.blocked() && !plan.binding.gated && is_deep(plan.form, rows, padded_quantized(plan.form, b.shape[1]));
   ScaledProduct p(plan, args, b, args.workspace + (deep ? deep_product_bytes(args.pool->size()) : 0));
   ScaledWeight w{b.as<const std::byte>(), ColumnScales(plan.binding.operands(args, plan.right_scale), plan.right)};
   if (plan.repack) {
@@ -110,7 +111,7 @@ void scaled_mm_packed(const LaunchArgs& args, const ScaledPlan& plan) {
     if (deep)
       for_deep_product(p.of_tiles(), w.panels, panel_count(p.columns), blocks, *args.pool, args.workspace,
                        [&](const BlockGroup& block, std::int64_t panel, const float* sums) {
-                         finish_codes(plan, p, w, epilogue, block, 0, panel, 0, sums);
+                         finish_quantized(plan, p, w, epilogue, block, 0, panel, 0, sums);
                        });
     else
       for_tiles(
@@ -189,7 +190,7 @@ ScaledPlan plan_of(const Region& region, const Config& config, std::size_t left,
 /// Packed rows, and the panels of a weight that is packed in every run.
 std::int64_t product_workspace(const Problem& p, std::int64_t rows, RowForm form) {
   const std::int64_t overread = form == RowForm::chunks ? amx_overread : 0;
-  const std::int64_t bytes = rows * padded_codes(form, p.size(0, -1)) *
+  const std::int64_t bytes = rows * padded_quantized(form, p.size(0, -1)) *
                                  (form == RowForm::wide ? static_cast<std::int64_t>(sizeof(float)) : 1) +
                              overread;
   if (p.is_constant(1)) return bytes;
@@ -238,7 +239,7 @@ Kernel scaled_mm_kernel(std::string name, bool tiles, std::string summary) {
       .workspace =
           [form](const Region& region, int threads) {
             const std::int64_t rows = std::min(packed_row_limit, max_rows(region.problem(), 0));
-            const bool deep = is_deep(form(region), rows, padded_codes(form(region), region.problem().size(0, -1)));
+            const bool deep = is_deep(form(region), rows, padded_quantized(form(region), region.problem().size(0, -1)));
             return workspace_of(region, rows, form(region)) + (deep ? deep_product_bytes(threads) : 0);
           },
       .space = [tiles](const Region& region) { return tiles ? ConfigSpace() : ProductCut::space(region, false); },

@@ -74,7 +74,7 @@ struct ScaledProduct {
         multiply(float_products(panel_type(weight.dtype))),
         length(weight.shape.back()),
         columns(weight.shape[weight.shape.rank() - 2]),
-        padded(padded_codes(plan.form, length)),
+        padded(padded_quantized(plan.form, length)),
         panel_step(panel_bytes(weight.dtype, length)),
         packed_rows(workspace),
         first_row(0),
@@ -107,7 +107,7 @@ struct ScaledWeight {
 };
 
 /// Packs rows as [k / 4][row][4] bytes, quantized values + 128.
-inline void pack_codes(const Rows& x, std::int64_t first, std::int64_t last, std::byte* packed) {
+inline void pack_quantized(const Rows& x, std::int64_t first, std::int64_t last, std::byte* packed) {
   const std::int64_t rows = last - first, whole = x.length() / 4, rest = x.length() % 4;
   const auto put = [&](std::int64_t r, std::int64_t q, std::size_t count) {
     std::uint32_t four = 0;
@@ -131,9 +131,10 @@ inline void pack_codes(const Rows& x, std::int64_t first, std::int64_t last, std
       to += rows * 4;
     };
     for (std::int64_t k = 0; k < done * 4; k += 16) {
-      const auto load_codes = [&](int i)
-                                  HWY_ATTR { return hn::Xor(hn::BitCast(d, hn::LoadU(bytes, from[i] + k)), offset); };
-      const auto a = load_codes(0), b = load_codes(1), c = load_codes(2), e = load_codes(3);
+      const auto load_quantized = [&](int i) HWY_ATTR {
+        return hn::Xor(hn::BitCast(d, hn::LoadU(bytes, from[i] + k)), offset);
+      };
+      const auto a = load_quantized(0), b = load_quantized(1), c = load_quantized(2), e = load_quantized(3);
       const auto ac = hn::InterleaveLower(d, a, c), be = hn::InterleaveLower(d, b, e);
       const auto upper_ac = hn::InterleaveUpper(d, a, c), upper_be = hn::InterleaveUpper(d, b, e);
       put_four(hn::InterleaveLower(d, ac, be));
@@ -152,7 +153,7 @@ inline void pack_codes(const Rows& x, std::int64_t first, std::int64_t last, std
 inline void pack_rows(const Rows& x, DType dtype, std::int64_t first, std::int64_t last, const ScaledProduct& p,
                       std::byte* to) {
   if (p.form == RowForm::chunks) pack_chunks(x, first, last, x.length(), to);
-  else if (p.form == RowForm::units) pack_codes(x, first, last, to);
+  else if (p.form == RowForm::units) pack_quantized(x, first, last, to);
   else pack_block(x, dtype, first, last, p.padded, reinterpret_cast<float*>(to));
 }
 
@@ -170,14 +171,14 @@ inline void pack_made_rows(const LaunchArgs& args, const ScaledPlan& plan, const
   const Prologue& prologue = plan.binding.prologue;
   const std::int64_t count = blocks.last - blocks.first, work = 4 * count * p.padded,
                      step = plan.blocked() ? plan.left.blocks : repeated;
-  const TensorView codes = prologue.rows(held, p.length, p.packed_rows + round_up(held * p.row_bytes(), 64));
-  auto* const scales = reinterpret_cast<float*>(codes.as<std::byte>() + round_up(held * p.length, 64));
+  const TensorView quantized = prologue.rows(held, p.length, p.packed_rows + round_up(held * p.row_bytes(), 64));
+  auto* const scales = reinterpret_cast<float*>(quantized.as<std::byte>() + round_up(held * p.length, 64));
   const TensorView made_scales =
       plan.makes_scales ? TensorView(scales, DType::f32, {held, plan.left.blocks}, {step, 1}) : TensorView();
   if (plan.makes_scales && plan.blocked()) p.left = RowScales(made_scales, p.first_row);
   else if (plan.makes_scales) p.row_scales = scales;
   const auto make = [&](std::int64_t first, std::int64_t last) {
-    prologue.run(args, first, last, codes, p.first_row, made_scales);
+    prologue.run(args, first, last, quantized, p.first_row, made_scales);
     for (std::int64_t r = first - p.first_row; p.row_scales && r < last - p.first_row; ++r)
       std::fill_n(scales + r * repeated + 1, repeated - 1, scales[r * repeated]);
   };
@@ -188,12 +189,12 @@ inline void pack_made_rows(const LaunchArgs& args, const ScaledPlan& plan, const
     args.pool->parallel_for(
         count, 1, [&](std::int64_t first, std::int64_t last) { make(blocks.first + first, blocks.first + last); });
   else if (by_rows) make(blocks.first, blocks.last);
-  const Rows rows(codes);
+  const Rows rows(quantized);
   const auto run = [&](std::int64_t group) {
     const std::int64_t first = group * group_blocks, last = std::min(first + group_blocks, blocks.count());
     if (!by_rows) make(blocks.begin(first), blocks.begin(last));
     for (std::int64_t b = first; b < last; ++b)
-      pack_rows(rows, codes.dtype, blocks.begin(b) - p.first_row, blocks.begin(b + 1) - p.first_row, p,
+      pack_rows(rows, quantized.dtype, blocks.begin(b) - p.first_row, blocks.begin(b + 1) - p.first_row, p,
                 p.packed(blocks.begin(b)));
   };
   if (shared) return args.pool->dynamic_for(groups, run);
@@ -205,22 +206,23 @@ inline void pack_made_rows(const LaunchArgs& args, const ScaledPlan& plan, const
 inline void multiply_integers(const ScaledProduct& p, const std::byte* panel, std::int64_t first, std::int64_t rows,
                               std::int64_t begin, std::int64_t end, const std::int32_t* column_sums,
                               std::int32_t* tile) {
-  const auto* const codes = reinterpret_cast<const std::int8_t*>(panel);
+  const auto* const quantized = reinterpret_cast<const std::int8_t*>(panel);
   if (p.form == RowForm::chunks)
-    return amx_products(DType::i8)[rows - 1](p.packed(first) + begin * rows, codes + begin * panel_columns,
+    return amx_products(DType::i8)[rows - 1](p.packed(first) + begin * rows, quantized + begin * panel_columns,
                                              div_up(end - begin, 4), Ahead::none(), true,
                                              reinterpret_cast<float*>(tile));
   if (p.form == RowForm::units)
-    return multiply_codes_vnni(rows)(
-        reinterpret_cast<const std::uint8_t*>(p.packed(first)) + begin * rows, codes + begin * panel_columns,
-        div_up(end - begin, 4), Ahead::of_stream(codes + begin * panel_columns, 4 * panel_columns), column_sums, tile);
+    return multiply_quantized_vnni(rows)(reinterpret_cast<const std::uint8_t*>(p.packed(first)) + begin * rows,
+                                         quantized + begin * panel_columns, div_up(end - begin, 4),
+                                         Ahead::of_stream(quantized + begin * panel_columns, 4 * panel_columns),
+                                         column_sums, tile);
   constexpr std::int64_t exact = 1024;  // 1024 * 128 * 128 = 2^24: float32 holds every partial sum
   std::fill_n(tile, rows * panel_columns, 0);
   for (std::int64_t k = begin; k < end; k += exact) {
     alignas(64) Tile sums;
     std::fill_n(sums, rows * panel_columns, 0.0f);
     const auto* const from = reinterpret_cast<const float*>(p.packed(first)) + k * rows;
-    const std::int8_t* const panel_part = codes + k * panel_columns;
+    const std::int8_t* const panel_part = quantized + k * panel_columns;
     p.multiply[rows - 1](from, panel_part, div_up(std::min(exact, end - k), 4),
                          Ahead::of_stream(panel_part, 4 * panel_columns), sums);
     for (std::int64_t i = 0; i < rows * panel_columns; i += static_cast<std::int64_t>(lanes()))

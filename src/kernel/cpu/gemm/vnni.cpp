@@ -18,8 +18,8 @@ namespace cermet::cpu {
 namespace {
 
 template <int R>
-void multiply_codes(const std::uint8_t* rows, const std::int8_t* panel, std::int64_t quads, Ahead ahead,
-                    const std::int32_t* column_sums, std::int32_t* tile) {
+void multiply_quantized(const std::uint8_t* rows, const std::int8_t* panel, std::int64_t quads, Ahead ahead,
+                        const std::int32_t* column_sums, std::int32_t* tile) {
   __m512i left[R], right[R];  // columns 0..15 and 16..31 of each row
   const auto offset = [&](int column) {
     return _mm512_mullo_epi32(_mm512_loadu_si512(column_sums + column), _mm512_set1_epi32(-128));
@@ -34,9 +34,9 @@ void multiply_codes(const std::uint8_t* rows, const std::int8_t* panel, std::int
     for (int r = 0; r < R; ++r) {
       std::int32_t four;
       std::memcpy(&four, rows + 4 * r, sizeof four);
-      const __m512i codes = _mm512_set1_epi32(four);
-      left[r] = _mm512_dpbusd_epi32(left[r], codes, low);
-      right[r] = _mm512_dpbusd_epi32(right[r], codes, high);
+      const __m512i quantized = _mm512_set1_epi32(four);
+      left[r] = _mm512_dpbusd_epi32(left[r], quantized, low);
+      right[r] = _mm512_dpbusd_epi32(right[r], quantized, high);
     }
     rows += 4 * R;
     panel += 4 * panel_columns;
@@ -49,13 +49,13 @@ void multiply_codes(const std::uint8_t* rows, const std::int8_t* panel, std::int
 }
 
 template <std::size_t... R>
-constexpr std::array<MultiplyCodes, sizeof...(R)> table_of(std::index_sequence<R...>) {
-  return {multiply_codes<static_cast<int>(R) + 1>...};
+constexpr std::array<MultiplyQuantized, sizeof...(R)> table_of(std::index_sequence<R...>) {
+  return {multiply_quantized<static_cast<int>(R) + 1>...};
 }
 
 }  // namespace
 
-MultiplyCodes multiply_codes_vnni(std::int64_t rows) {
+MultiplyQuantized multiply_quantized_vnni(std::int64_t rows) {
   static constexpr auto table = table_of(std::make_index_sequence<vnni_block_rows>());
   return table[static_cast<std::size_t>(rows - 1)];
 }
@@ -68,7 +68,7 @@ MultiplyCodes multiply_codes_vnni(std::int64_t rows) {
 
 namespace cermet::cpu {
 
-MultiplyCodes multiply_codes_vnni(std::int64_t) {
+MultiplyQuantized multiply_quantized_vnni(std::int64_t) {
   assertion_failed("an x86 processor with AVX-512 VNNI", __FILE_NAME__, __LINE__);
 }
 

@@ -64,14 +64,15 @@ class ExchangeCall {
     const TensorView& x = args_.inputs[mixture_x];
     part(part_router, {x, args_.inputs[mixture_router], TensorView()}, {l_.logits});
     part(part_gating, {l_.logits, optional(mixture_bias)}, {l_.weights, l_.ids});
-    if (l_.types.quantizes_x) quantize_tokens(args_, kernel_.launch, l_.codes, l_.scales, part_workspace());
+    if (l_.types.quantizes_x) quantize_tokens(args_, kernel_.launch, l_.quantized, l_.scales, part_workspace());
   }
 
   /// The rows of a batch by expert, and how many each has.
   void sort(int b) {
     ExchangeBatch& own = batch(b);
     own.row_of = first_rows(own.row_of, own.tokens);
-    const TensorView tokens = rows_of(l_.types.quantizes_x ? l_.codes : args_.inputs[mixture_x], own.begin, own.tokens);
+    const TensorView tokens =
+        rows_of(l_.types.quantizes_x ? l_.quantized : args_.inputs[mixture_x], own.begin, own.tokens);
     part(part_permute, {tokens, rows_of(l_.ids, own.begin, own.tokens)},
          {first_rows(own.sent, own.tokens * l_.k), own.offsets, own.row_of});
     if (l_.types.x_scales) permute_scales(rows_of(l_.scales, own.begin, own.tokens), own.row_of, own.sent_scales);

@@ -27,7 +27,7 @@ ExchangeLayout::ExchangeLayout(const Problem& p, const ExpertTypes& expert_types
   logits = place(DType::f32, {tokens, experts});
   weights = place(DType::f32, {tokens, k});
   ids = place(DType::i32, {tokens, k});
-  if (types.quantizes_x) codes = place(types.x, {tokens, hidden});
+  if (types.quantizes_x) quantized = place(types.x, {tokens, hidden});
   if (types.x_scales) scales = place(DType::f32, {tokens});
   counts = place(DType::i32, {batches * experts});
   all_counts = place(DType::i32, {ranks * batches * experts});

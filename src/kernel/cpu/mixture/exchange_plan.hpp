@@ -27,7 +27,7 @@ struct ExchangeLayout : WorkspaceLayout {
   std::int64_t tokens, hidden, features, experts, ranks, k, room;  ///< room: rows of a batch
   ExpertTypes types;
   TensorView logits, weights, ids;  ///< of the rank's own tokens
-  TensorView codes, scales;         ///< of those, where experts are quantized
+  TensorView quantized, scales;     ///< of those, where experts are quantized
   TensorView counts, all_counts;    ///< i32: rows of each expert, [batches, E], of every rank, [R, batches, E]
   int batches;
   std::array<ExchangeBatch, 2> batch;

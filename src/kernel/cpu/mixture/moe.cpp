@@ -42,7 +42,7 @@ namespace {
 struct Layout : WorkspaceLayout {
   std::int64_t tokens, hidden, features, experts, k;
   TensorView logits, weights, ids, row_of;
-  TensorView codes, scales;  ///< of the tokens, where experts are quantized
+  TensorView quantized, scales;  ///< of the tokens, where experts are quantized
   ExpertRows rows;
 
   Layout(std::int64_t token_count, std::int64_t hidden_size, std::int64_t feature_count, std::int64_t expert_count,
@@ -58,7 +58,7 @@ struct Layout : WorkspaceLayout {
     ids = place(DType::i32, {tokens, k});
     row_of = place(DType::i32, {tokens, k});
     const std::int64_t pairs = tokens * k;
-    if (types.quantizes_x) codes = place(types.x, {tokens, hidden});
+    if (types.quantizes_x) quantized = place(types.x, {tokens, hidden});
     if (types.x_scales) scales = place(DType::f32, {tokens}), rows.scales = place(DType::f32, {pairs});
     if (types.rounds_hidden) rows.hidden = place(types.hidden, {pairs, features});
     if (types.hidden_scales) rows.hidden_scales = place(DType::f32, {pairs});
@@ -86,8 +86,8 @@ Layout run_mixture(const LaunchArgs& args, const Mixture& m) {
   const auto optional = [&](std::size_t operand) { return args.has(operand) ? args.inputs[operand] : TensorView(); };
   run(part_router, {x, args.inputs[mixture_router], TensorView()}, {l.logits});
   run(part_gating, {l.logits, optional(mixture_bias)}, {l.weights, l.ids});
-  if (m.types.quantizes_x) quantize_tokens(args, m.launch, l.codes, l.scales, args.workspace + l.bytes);
-  run(part_permute, {m.types.quantizes_x ? l.codes : x, l.ids}, {l.rows.rows, l.rows.offsets, l.row_of});
+  if (m.types.quantizes_x) quantize_tokens(args, m.launch, l.quantized, l.scales, args.workspace + l.bytes);
+  run(part_permute, {m.types.quantizes_x ? l.quantized : x, l.ids}, {l.rows.rows, l.rows.offsets, l.row_of});
   if (m.types.x_scales) permute_scales(l.scales, l.row_of, l.rows.scales);
   run_experts(args, m.launch, m.types, m.activation, l.rows, args.workspace + l.bytes);
   run(part_unpermute, {l.rows.results, l.row_of, l.weights, optional(mixture_residual)}, {args.outputs[0]});

@@ -68,17 +68,18 @@ namespace {
 /// Static quantization with the scale that operand `scale` gives, else dynamic with a scale for each row; rounding
 /// where there are no scales.
 void quantize_rows(const LaunchArgs& args, const Launcher& launch, std::size_t scale, const TensorView& from,
-                   const TensorView& codes, const TensorView& scales, std::byte* workspace) {
-  const TensorView inputs[] = {from, args.has(scale) ? args.inputs[scale] : TensorView()}, outputs[] = {codes, scales};
+                   const TensorView& quantized, const TensorView& scales, std::byte* workspace) {
+  const TensorView inputs[] = {from, args.has(scale) ? args.inputs[scale] : TensorView()},
+                   outputs[] = {quantized, scales};
   const std::size_t count = args.has(scale) ? 2 : 1;
   launch({std::span(inputs).first(count), std::span(outputs).first(scales.present ? 2 : 1), workspace, args.pool});
 }
 
 }  // namespace
 
-void quantize_tokens(const LaunchArgs& args, const MixtureLaunchers& launch, const TensorView& codes,
+void quantize_tokens(const LaunchArgs& args, const MixtureLaunchers& launch, const TensorView& quantized,
                      const TensorView& scales, std::byte* workspace) {
-  quantize_rows(args, launch[part_quantize_x], mixture_x_scale, args.inputs[mixture_x], codes, scales, workspace);
+  quantize_rows(args, launch[part_quantize_x], mixture_x_scale, args.inputs[mixture_x], quantized, scales, workspace);
 }
 
 void permute_scales(const TensorView& from, const TensorView& row_of, const TensorView& to) {

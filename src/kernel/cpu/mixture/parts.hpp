@@ -55,7 +55,7 @@ struct ExpertRows {
 void run_experts(const LaunchArgs& args, const MixtureLaunchers& launch, const ExpertTypes& types,
                  Activation activation, const ExpertRows& rows, std::byte* workspace);
 /// The rows of x quantized, with their scales where rows have them.
-void quantize_tokens(const LaunchArgs& args, const MixtureLaunchers& launch, const TensorView& codes,
+void quantize_tokens(const LaunchArgs& args, const MixtureLaunchers& launch, const TensorView& quantized,
                      const TensorView& scales, std::byte* workspace);
 /// to[row_of[t, j]] = from[t].
 void permute_scales(const TensorView& from, const TensorView& row_of, const TensorView& to);

@@ -6,7 +6,7 @@
 #include "base/checked.hpp"
 #include "kernel/cpu/pointwise/quantize_plain.hpp"
 #include "kernel/cpu/pointwise/tile_region.hpp"
-#include "kernel/cpu/rowwise/codes-inl.hpp"
+#include "kernel/cpu/rowwise/quantized-inl.hpp"
 #include "kernel/kernel.hpp"
 #include "op/operands.hpp"
 #include "op/quantization.hpp"
@@ -47,7 +47,7 @@ void quantize(const LaunchArgs& args, bool divide) {
     const float* values = RowIn{from.row(row), x.dtype}.read(first, n, x_buffer);
     scale_tile(values, scale.read(first, n, scale_buffer), offset ? offset.read(first, n, offset_buffer) : nullptr,
                divide, scaled.data, n);
-    write_codes(scaled.data, q.dtype, to.row(row) + first, n);
+    write_quantized(scaled.data, q.dtype, to.row(row) + first, n);
   });
 }
 
@@ -68,19 +68,19 @@ void dequantize(const LaunchArgs& args, const Dequantize& parameters) {
   const Rows from(q), to(y);
   const auto bytes = size_of(q.dtype);
   for_tiles_of_rows(*args.pool, from, [&](std::int64_t row, std::size_t first, std::size_t n) HWY_ATTR {
-    TileBuffer codes, scale_buffer, offset_buffer, y_buffer;
-    read_codes(from.row(row) + first * bytes, q.dtype, codes.data, n);
+    TileBuffer quantized, scale_buffer, offset_buffer, y_buffer;
+    read_quantized(from.row(row) + first * bytes, q.dtype, quantized.data, n);
     const AlongRow scale = parameter_of_row(args.inputs[1], parameters, row);
     const AlongRow offset = args.has(op::quantize::offset)
                                 ? parameter_of_row(args.inputs[op::quantize::offset], parameters, row)
                                 : AlongRow{};
     if (offset) {
       const float* o = offset.read(first, n, offset_buffer);
-      for (std::size_t i = 0; i < n; ++i) codes.data[i] -= o[i];
+      for (std::size_t i = 0; i < n; ++i) quantized.data[i] -= o[i];
     }
     const RowOut out{to.row(row), y.dtype};
-    scale_tile(codes.data, scale.read(first, n, scale_buffer), nullptr, parameters.divide, out.tile(first, y_buffer),
-               n);
+    scale_tile(quantized.data, scale.read(first, n, scale_buffer), nullptr, parameters.divide,
+               out.tile(first, y_buffer), n);
     out.commit(first, n, y_buffer);
   });
 }

@@ -119,15 +119,17 @@ void dequantize(const LaunchArgs& args, bool by_token, bool divide) {
 }  // namespace
 
 bool is_plain_quantize(const Problem& p) {
-  if (!code_types.contains(p.outputs[0].dtype) || p.has(op::quantize::zero_point) || !p.attributes.flag("saturate"))
+  if (!quantized_types.contains(p.outputs[0].dtype) || p.has(op::quantize::zero_point) ||
+      !p.attributes.flag("saturate"))
     return true;
   return !is_one_or_channel(p, op::quantize::scale) ||
          (p.has(op::quantize::offset) && !is_one_or_channel(p, op::quantize::offset));
 }
 
 bool is_plain_dequantize(const Problem& p) {
-  constexpr DTypeSet codes = code_types | DTypeSet{DType::i32}, offsets{DType::f32, DType::i32};
-  if (p.attributes.text("granularity") == "broadcast" || !codes.contains(p.input(op::quantize::x).dtype)) return true;
+  constexpr DTypeSet quantized = quantized_types | DTypeSet{DType::i32}, offsets{DType::f32, DType::i32};
+  if (p.attributes.text("granularity") == "broadcast" || !quantized.contains(p.input(op::quantize::x).dtype))
+    return true;
   return p.has(op::quantize::offset) && !offsets.contains(p.input(op::quantize::offset).dtype);
 }
 

@@ -12,7 +12,7 @@
 #define CERMET_DYNAMIC_QUANT_ONCE
 namespace cermet::cpu {
 struct DynamicQuant {
-  CodeFormat format;
+  QuantizedFormat format;
   bool per_tensor, index_is_offsets;
 };
 }  // namespace cermet::cpu
@@ -83,7 +83,7 @@ void quantize_tensor(const LaunchArgs& args, const DynamicQuant& op) {
   });
   ValueRange range;
   for (std::int64_t row = 0; row < to.count(); ++row) range.merge(ranges[row].low, ranges[row].high);
-  const CodeScale scale = code_scale(range.low, range.high, op.format);
+  const QuantizationParams scale = quantization_params(range.low, range.high, op.format);
   *args.outputs[1].as<float>() = scale.scale;
   if (op.format.asymmetric) *args.outputs[2].as<std::int32_t>() = static_cast<std::int32_t>(scale.zero_point);
   args.pool->parallel_for(to.count(), row_grain(to.count(), to.length()), [&](std::int64_t begin, std::int64_t end) {
@@ -116,7 +116,7 @@ const Kernel rowwise_dynamic_quant = with_row_regions({
     .op = OpKind::dynamic_quant,
     .summary = "one pass for the range, one to quantize; rows spread over threads",
     .bind = [](const Problem& p) -> Launcher {
-      const DynamicQuant op{code_format(p.attributes), p.attributes.text("granularity") == "tensor",
+      const DynamicQuant op{quantized_format(p.attributes), p.attributes.text("granularity") == "tensor",
                             p.attributes.text("index") == "offsets"};
       return [op](const LaunchArgs& args) { HWY_DYNAMIC_DISPATCH(dynamic_quant)(args, op); };
     },

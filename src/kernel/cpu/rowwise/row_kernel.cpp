@@ -21,13 +21,13 @@ constexpr std::size_t most_reductions = 3;
 struct RowRegion {
   RowProgram program;
   RowPasses keeping, forgetting;
-  CodeFormat format;
+  QuantizedFormat format;
 
   explicit RowRegion(const Region& region)
       : program(row_program(region).program),
         keeping(row_passes(program, true)),
         forgetting(row_passes(program, false)) {
-    if (program.quantization) format = code_format(region.nodes[program.quantization->node].problem.attributes);
+    if (program.quantization) format = quantized_format(region.nodes[program.quantization->node].problem.attributes);
   }
 };
 
@@ -101,7 +101,7 @@ class RowRun {
   Shape shape_;
   std::int64_t columns_, rows_ = 1, tile_columns_ = 1, tile_rows_ = 1, kept_step_ = 0;
   const RowPasses* passes_;
-  CodeFormat format_;
+  QuantizedFormat format_;
   RowSteps steps_;
   std::array<Run, most_runs> runs_;  ///< in the order in which they run
   std::size_t count_ = 0;

@@ -65,7 +65,8 @@ float end_part(Kind kind, const RowPart& part, std::int64_t length, float eps) {
   return 0;
 }
 
-void quantize_values(const RowReader& values, std::size_t length, const CodeFormat& format, const QuantizedRow& out) {
+void quantize_values(const RowReader& values, std::size_t length, const QuantizedFormat& format,
+                     const QuantizedRow& out) {
   quantize_row([&](std::size_t first, std::size_t n) HWY_ATTR { return values.read(values.state, first, n); }, length,
                format, out);
 }

@@ -17,7 +17,7 @@ struct RowPart {
 
 /// Where the results of one row go. `zero_points` is null for symmetric formats.
 struct QuantizedRow {
-  std::byte* codes;
+  std::byte* quantized;
   float* scales;
   std::int32_t* zero_points;
 };
@@ -34,7 +34,7 @@ struct RowSteps {
   void (*begin)(Kind kind, RowPart& part);
   void (*reduce)(Kind kind, const float* values, std::size_t count, RowPart& part);
   float (*end)(Kind kind, const RowPart& part, std::int64_t length, float eps);
-  void (*quantize)(const RowReader& values, std::size_t length, const CodeFormat& format, const QuantizedRow& out);
+  void (*quantize)(const RowReader& values, std::size_t length, const QuantizedFormat& format, const QuantizedRow& out);
 };
 RowSteps row_steps();
 

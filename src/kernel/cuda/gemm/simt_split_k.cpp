@@ -39,7 +39,7 @@ Decline declines_split_k(const Problem& p) {
 
 /// Whether four elements of a row are aligned.
 bool in_fours(const TensorView& view, std::int64_t row) {
-  const std::int64_t bytes = gemm::SimtSplitKTile::run * bytes_of(view.dtype);
+  const std::int64_t bytes = gemm::SimtSplitKTile::run * byte_size(view.dtype);
   return reinterpret_cast<std::uintptr_t>(view.data) % static_cast<std::uintptr_t>(bytes) == 0 &&
          row % gemm::SimtSplitKTile::run == 0;
 }
@@ -65,7 +65,7 @@ SimtSplitKProduct::SimtSplitKProduct(const Region& region, const Config& config)
   if (!config.empty()) {
     choices_.push_back({most_rows_,
                         {static_cast<int>(config.at("rows")), static_cast<int>(config.at("columns")),
-                         static_cast<int>(bytes_of(w_))}});
+                         static_cast<int>(byte_size(w_))}});
     return;
   }
   const Dims& y = region.problem().outputs[0].dims;
@@ -90,10 +90,10 @@ std::vector<Config> SimtSplitKProduct::configs() const {
 }
 
 gemm::SimtSplitKTile SimtSplitKProduct::best_tile(std::int64_t rows) const {
-  gemm::SimtSplitKTile best{2, 2, static_cast<int>(bytes_of(w_))};
+  gemm::SimtSplitKTile best{2, 2, static_cast<int>(byte_size(w_))};
   for (const int down : {8, 4, 2})  // of those that take as long the first, which converts fewer weights
     for (const int across : {2, 4, 8, 16}) {
-      const gemm::SimtSplitKTile tile{down, across, static_cast<int>(bytes_of(w_))};
+      const gemm::SimtSplitKTile tile{down, across, static_cast<int>(byte_size(w_))};
       if (tile.sums() <= most_sums && cycles(tile, rows) < cycles(best, rows)) best = tile;
     }
   return best;
@@ -109,7 +109,7 @@ std::int64_t SimtSplitKProduct::items(const gemm::SimtSplitKTile& tile, std::int
 double SimtSplitKProduct::cycles(const gemm::SimtSplitKTile& tile, std::int64_t rows) const {
   const auto rounds = static_cast<double>(div_up(items(tile, rows), std::int64_t{multiprocessors_}));
   const auto length = static_cast<double>(k_);
-  const double copied = length * static_cast<double>(tile.rows * bytes_of(x_) + tile.columns * bytes_of(w_)) / 45;
+  const double copied = length * static_cast<double>(tile.rows * byte_size(x_) + tile.columns * byte_size(w_)) / 45;
   const double multiplied = 1.2 * length * tile.sums() / 128;
   const auto fills = static_cast<double>(div_up(k_, std::int64_t{gemm::SimtSplitKTile::stage}));
   const double waits = 600 * (fills / tile.stages(static_cast<int>(k_)) - 1);

@@ -30,7 +30,7 @@ Decline declines_stream_operands(const Problem& p) {
   const Dim n = p.outputs[0].dims.back(), k = p.input(0).dims.back();
   if (!n.is_constant() || !k.is_constant()) return "N or K is not known beforehand";
   if (n.constant() == 0 || k.constant() == 0) return "N or K is 0";
-  if (k.constant() * bytes_of(w) % 16 != 0)
+  if (k.constant() * byte_size(w) % 16 != 0)
     return fmt::format("rows of {} {} do not have whole 16 bytes", k.constant(), name_of(w));
   if (fp8 && k.constant() < shortest_stream_fp8)
     return fmt::format("K is below {}: the tensor cores' sums of fp8 would show", shortest_stream_fp8);
@@ -57,7 +57,7 @@ Decline declines_stream(const Region& region) {
   if (product.column_sums) return "a zero point needs the sums of the weight's columns";
   if (rotates) return std::nullopt;
   const std::int64_t columns = p.outputs[0].dims.back().constant() / (product.gated ? 2 : 1);
-  if (columns * bytes_of(product.out) % 16 != 0 || (product.also && columns * bytes_of(product.also->out) % 16 != 0))
+  if (columns * byte_size(product.out) % 16 != 0 || (product.also && columns * byte_size(product.also->out) % 16 != 0))
     return fmt::format("rows of {} results do not have whole 16 bytes", columns);
   return std::nullopt;
 }
@@ -105,7 +105,7 @@ gemm::StreamShape StreamProduct::shape_of(int tokens, const Config& config) cons
   shape.slices = config.empty() ? usual_slices(shape) : static_cast<int>(config.at("slices"));
   shape.pairs = heads_.has_value();
   const std::int64_t fills =
-      div_up(k_ * bytes_of(dtype_w_), static_cast<std::int64_t>(shape.slices) * gemm::StreamShape::slice);
+      div_up(k_ * byte_size(dtype_w_), static_cast<std::int64_t>(shape.slices) * gemm::StreamShape::slice);
   const auto most =
       std::min<std::int64_t>(most_stages, div_up(n_, shape.rows) > multiprocessors_ ? most_stages : fills);
   const int limit = config.empty() ? (tokens > 32 ? 226 : default_ring) : static_cast<int>(config.at("ring"));
@@ -198,12 +198,12 @@ std::vector<Config> StreamProduct::configs() const {
 double StreamProduct::seconds(const DeviceLimits& limits) const {
   const gemm::StreamShape& shape = shapes_.back();
   const auto slices =
-      static_cast<double>(div_up(k_ * bytes_of(dtype_w_), static_cast<std::int64_t>(gemm::StreamShape::slice)));
+      static_cast<double>(div_up(k_ * byte_size(dtype_w_), static_cast<std::int64_t>(gemm::StreamShape::slice)));
   const std::int64_t items = div_up(n_, shape.rows), rounds = div_up(items, multiprocessors_);
   const auto rows = static_cast<double>(rounds * (shape.weights * shape.rows + most_rows_));
   const double busy = static_cast<double>(items) / static_cast<double>(rounds * multiprocessors_);
   const double bytes =
-      static_cast<double>(k_ * bytes_of(dtype_w_)) * static_cast<double>(shape.weights * n_ + most_rows_);
+      static_cast<double>(k_ * byte_size(dtype_w_)) * static_cast<double>(shape.weights * n_ + most_rows_);
   const double copying = rows * slices * 2.6 / limits.clock_hz,
                reading = bytes / (0.95 * std::max(0.5, busy) * limits.read_bytes_per_second);
   const auto chunks = static_cast<double>(div_up(std::max<std::int64_t>(most_rows_, 1), shape.chunk()));

@@ -67,7 +67,7 @@ Decline declines_quantize(const Region& region, std::size_t n) {
     return "its scales are not the product's";
   const std::size_t scale = product.op->kind == OpKind::scaled_mm ? 2 : 4,
                     first = is_norm_quant(p.op->kind) ? (adds(p.op->kind) ? 3 : 2) : 1;
-  const CodeFormat format = code_format(p.attributes);
+  const QuantizedFormat format = quantized_format(p.attributes);
   if (format.asymmetric || p.attributes.text("granularity") != "token")
     return "rows are not quantized with a scale each";
   for (std::size_t i = first; i < p.inputs.size(); ++i)
@@ -178,7 +178,7 @@ bool GemvPrologue::delays_next(const Region& region) const {
 
 gemv::Prologue GemvPrologue::quantization() const {
   if (quantize == nullptr) return {};
-  const CodeFormat format = code_format(quantize->attributes);
+  const QuantizedFormat format = quantized_format(quantize->attributes);
   return {.quantize = true, .quantized = format.dtype, .wide = format.limit == 127.5f};
 }
 

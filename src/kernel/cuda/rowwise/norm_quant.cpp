@@ -8,7 +8,7 @@ namespace {
 RowNeeds needs_of(const Problem& p) {
   const bool add = p.op->kind == OpKind::add_rms_norm_quant;
   const NormQuantOperands operands(add ? 2 : 1);
-  const CodeFormat format = code_format(p.attributes);
+  const QuantizedFormat format = quantized_format(p.attributes);
   const bool at_once =
       !p.has(operands.scale) && format.group == 0 && !format.asymmetric;  // both statistics of a row take one reduction
   RowNeeds needs{.width = vector_width({p.input(0).dtype, p.input(add ? 1 : 0).dtype}),

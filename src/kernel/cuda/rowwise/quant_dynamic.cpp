@@ -23,7 +23,7 @@ RowNeeds rows_of(const Problem& p) {
 
 RowNeeds needs_of_row_program(const Problem& p) {
   RowNeeds needs = rows_of(p);
-  if (code_format(p.attributes).group == 0) needs.few_cluster = few_cluster(p.target);
+  if (quantized_format(p.attributes).group == 0) needs.few_cluster = few_cluster(p.target);
   return needs;
 }
 
@@ -32,7 +32,7 @@ struct DynamicQuant {
   bool per_tensor, offsets;
 
   explicit DynamicQuant(const Problem& p)
-      : quantized{.format = code_format(p.attributes)},
+      : quantized{.format = quantized_format(p.attributes)},
         per_tensor(p.attributes.text("granularity") == "tensor"),
         offsets(p.attributes.text("index") == "offsets") {}
 };

@@ -30,7 +30,7 @@ struct RowRegion {
     needs.target = region.target();
     if (program.quantization) {
       const Problem& p = region.nodes[program.quantization->node].problem;
-      quantized = {.format = code_format(p.attributes), .exact = p.op->kind == OpKind::dynamic_quant};
+      quantized = {.format = quantized_format(p.attributes), .exact = p.op->kind == OpKind::dynamic_quant};
       needs.group = quantized.group(needs.columns);
       quantization = quantized.text(needs.columns);
       factors_out = !quantized.exact && needs.group == 0 && !quantized.format.asymmetric && leaves_factor_out(program);

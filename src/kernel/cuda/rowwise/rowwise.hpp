@@ -108,7 +108,7 @@ Program variant_program(std::string header, std::string task, const RowVariant& 
 
 /// How a kernel's rows are quantized.
 struct RowQuantization {
-  CodeFormat format;
+  QuantizedFormat format;
   bool exact = true;  ///< no quantized value may differ by a step
 
   bool groups() const { return format.group != 0; }  ///< scales have a dimension of groups

@@ -13,9 +13,9 @@ CERMET_DEVICE To encode(float x, float scale) {
   return from_float<To>(scale == 0.0f ? 0.0f : x / scale);
 }
 
-__device__ constexpr float largest_code(int8_t) { return 127.0f; }
-__device__ constexpr float largest_code(f8_e4m3) { return 448.0f; }
-__device__ constexpr float largest_code(f8_e5m2) { return 57344.0f; }
+__device__ constexpr float largest_quantized(int8_t) { return 127.0f; }
+__device__ constexpr float largest_quantized(f8_e4m3) { return 448.0f; }
+__device__ constexpr float largest_quantized(f8_e5m2) { return 57344.0f; }
 
 /// Scale of a vector: given, or computed from the vector's largest magnitude (the same in all lanes of the warp) and
 /// filled in.
@@ -26,7 +26,7 @@ CERMET_DEVICE float scale_of(float* scale_at, float largest) {
   } else if constexpr (S == Scales::head) {
     return *scale_at;
   } else {
-    const float scale = largest / largest_code(To{});
+    const float scale = largest / largest_quantized(To{});
     if (lane_index() == 0) *scale_at = scale;
     return scale;
   }

@@ -42,7 +42,7 @@ struct Task {
     } else if constexpr (C.scales == Scales::head) {
       return *at;
     } else {
-      const float scale = largest / kv_cache::largest_code(To{});
+      const float scale = largest / kv_cache::largest_quantized(To{});
       if (lane_index() % shape.lanes == 0) *at = scale;
       return scale;
     }

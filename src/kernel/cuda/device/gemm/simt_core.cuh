@@ -99,11 +99,11 @@ struct SimtCore {
       Word word = 0;
       if (at == nullptr) return word;
       if constexpr (integers) {
-        uint32_t codes = 0;
+        uint32_t quantized = 0;
 #pragma unroll
         for (int i = 0; i < 4; ++i)
-          if (k + i < last) codes |= static_cast<uint32_t>(static_cast<uint8_t>(at[k + i])) << 8 * i;
-        word = static_cast<int32_t>(codes);
+          if (k + i < last) quantized |= static_cast<uint32_t>(static_cast<uint8_t>(at[k + i])) << 8 * i;
+        word = static_cast<int32_t>(quantized);
       } else {
         if (k < last) word = to_float(at[k * k_step]);
       }

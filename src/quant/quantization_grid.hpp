@@ -9,19 +9,19 @@
 
 namespace cermet {
 
-struct CodeGrid {
+struct QuantizationGrid {
   DType dtype = DType::i8;  ///< i8 or f8_e4m3
   float range = 127.5f;     ///< the largest absolute value divided by this is the scale without clipping
   float low = -128, high = 127;
 
   bool is_fp8() const { return dtype == DType::f8_e4m3; }
   /// int8 values: -128..127 for a range of 127.5, -127..127 for one of 127.
-  static CodeGrid int8(double range) {
+  static QuantizationGrid int8(double range) {
     return {DType::i8, static_cast<float>(range), range > 127 ? -128.0f : -127.0f, 127.0f};
   }
-  static CodeGrid fp8() { return {DType::f8_e4m3, format::e4m3_max, -format::e4m3_max, format::e4m3_max}; }
+  static QuantizationGrid fp8() { return {DType::f8_e4m3, format::e4m3_max, -format::e4m3_max, format::e4m3_max}; }
   /// Of a scheme that quantizes.
-  static CodeGrid of(const LinearScheme& scheme, double int8_range) {
+  static QuantizationGrid of(const LinearScheme& scheme, double int8_range) {
     return scheme.weight == LinearScheme::Weight::fp8 ? fp8() : int8(int8_range);
   }
 };

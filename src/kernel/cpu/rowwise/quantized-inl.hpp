@@ -28,7 +28,7 @@ HWY_INLINE Ints32 int8_codes(Floats v) { return hn::ConvertTo(IntTag(), int8_val
 
 /// See format::round_to_minifloat; `largest` is the bit pattern of the largest finite value.
 template <int mantissa, int min_exponent, int largest>
-HWY_INLINE Ints32 minifloat_codes(Ints32 magnitude) {
+HWY_INLINE Ints32 minifloat_quantized(Ints32 magnitude) {
   const IntTag d;
   const auto smallest_normal = hn::Set(d, (min_exponent + 127) << 23);
   const auto anchor = hn::Set(d, (min_exponent + 23 - mantissa + 127) << 23);
@@ -49,45 +49,45 @@ HWY_INLINE Ints32 e4m3_codes(Floats v) {
   const IntTag d;
   const auto bits = hn::BitCast(d, v), magnitude = hn::And(bits, hn::Set(d, 0x7fffffff)),
              infinity = hn::Set(d, 0x7f800000);
-  const auto finite = minifloat_codes<3, -6, 0x7e>(hn::Min(magnitude, hn::Set(d, 0x7f7fffff)));
+  const auto finite = minifloat_quantized<3, -6, 0x7e>(hn::Min(magnitude, hn::Set(d, 0x7f7fffff)));
   return with_sign(hn::IfThenElse(hn::Lt(magnitude, infinity), finite, hn::Set(d, 0x7f)), bits);
 }
 
-HWY_INLINE Ints32 e5m2_codes(Floats v) {
+HWY_INLINE Ints32 e5m2_quantized(Floats v) {
   const IntTag d;
   const auto bits = hn::BitCast(d, v), magnitude = hn::And(bits, hn::Set(d, 0x7fffffff)),
              infinity = hn::Set(d, 0x7f800000);
-  const auto finite = minifloat_codes<2, -14, 0x7b>(hn::Min(magnitude, hn::Set(d, 0x7f7fffff)));
+  const auto finite = minifloat_quantized<2, -14, 0x7b>(hn::Min(magnitude, hn::Set(d, 0x7f7fffff)));
   const auto special = hn::IfThenElse(hn::Eq(magnitude, infinity), hn::Set(d, 0x7c), hn::Set(d, 0x7f));
   return with_sign(hn::IfThenElse(hn::Lt(magnitude, infinity), finite, special), bits);
 }
 
 /// Stores the first `count` lanes, narrowed to a type of one byte.
 template <class T>
-HWY_INLINE void store_narrow(Ints32 codes, T* to, std::size_t count) {
+HWY_INLINE void store_narrow(Ints32 quantized, T* to, std::size_t count) {
   const hn::Rebind<T, FloatTag> narrow;
-  const auto bytes = hn::DemoteTo(narrow, codes);
+  const auto bytes = hn::DemoteTo(narrow, quantized);
   if (HWY_LIKELY(count == lanes())) return hn::StoreU(bytes, narrow, to);
   HWY_ALIGN T buffer[hn::MaxLanes(FloatTag())];
   hn::StoreU(bytes, narrow, buffer);
   for (std::size_t k = 0; k < count; ++k) to[k] = buffer[k];
 }
 
-/// Writes codes(v) for each vector of the tile; T is the byte type to which the results are narrowed.
-template <class T, class Codes>
-HWY_INLINE void write_bytes(const float* tile, T* to, std::size_t n, Codes codes) {
+/// Writes quantized values(v) for each vector of the tile; T is the byte type to which the results are narrowed.
+template <class T, class Quantized>
+HWY_INLINE void write_bytes(const float* tile, T* to, std::size_t n, Quantized quantized) {
   for_vectors(n, [&](std::size_t i, std::size_t count)
-                     HWY_ATTR { store_narrow(codes(load_n(tile + i, count)), to + i, count); });
+                     HWY_ATTR { store_narrow(quantized(load_n(tile + i, count)), to + i, count); });
 }
 
 /// Rounds n values to type i8, f8_e4m3 or f8_e5m2 at `to`.
-inline void write_codes(const float* tile, DType dtype, std::byte* to, std::size_t n) {
+inline void write_quantized(const float* tile, DType dtype, std::byte* to, std::size_t n) {
   auto* bytes = reinterpret_cast<std::uint8_t*>(to);
   switch (dtype) {
     case DType::i8:
       return write_bytes(tile, reinterpret_cast<std::int8_t*>(to), n, [](Floats v) HWY_ATTR { return int8_codes(v); });
     case DType::f8_e4m3: return write_bytes(tile, bytes, n, [](Floats v) HWY_ATTR { return e4m3_codes(v); });
-    case DType::f8_e5m2: return write_bytes(tile, bytes, n, [](Floats v) HWY_ATTR { return e5m2_codes(v); });
+    case DType::f8_e5m2: return write_bytes(tile, bytes, n, [](Floats v) HWY_ATTR { return e5m2_quantized(v); });
     default: assertion_failed("a code type", __FILE_NAME__, __LINE__);
   }
 }
@@ -129,7 +129,7 @@ HWY_INLINE void read_bytes(const T* from, float* tile, std::size_t n, Values val
 }
 
 /// n elements of type i8, f8_e4m3, f8_e5m2 or i32 as float32.
-inline void read_codes(const std::byte* from, DType dtype, float* tile, std::size_t n) {
+inline void read_quantized(const std::byte* from, DType dtype, float* tile, std::size_t n) {
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(from);
   switch (dtype) {
     case DType::i8:
