@@ -252,69 +252,52 @@ ConfigSpace Gemv::space(const Region& region, bool compact) {
 namespace cermet::cuda::gemv_gemv_file {
 namespace {
 
-/// Plain weights, where they are not held in 12 bits.
-Decline declines_plain(const Region& region, Decline (*declines)(const Region&)) {
-  if (Decline reason = declines(region)) return reason;
-  const OpKind op = region.problem().op->kind;
-  if ((op == OpKind::linear || op == OpKind::dual_linear) && !Gemv::declines_compact(region))
-    return "its weights are held in 12 bits";
-  return std::nullopt;
-}
-
-std::vector<Program> programs(const Region& region, const Config& config) { return Gemv(region, config).programs(); }
-double cost(const Region& region, const Config& config, const DeviceLimits& limits) {
-  return Gemv(region, config).seconds(region, limits);
-}
-Launcher bind(const Region& region, const Config& config) {
-  return [product = Gemv(region, config)](const LaunchArgs& args) { product.launch(args); };
-}
-
-Kernel plain(const char* name, OpKind op, ModelError error = {}) {
-  return {.name = name,
-          .op = op,
-          .summary = "one row at a time: weights stream through shared memory, rows stay in registers",
-          .fuses = true,
-          .declines = [](const Region& region) { return declines_plain(region, Gemv::declines); },
-          .bind = bind,
-          .programs = programs,
-          .configs = [](const Region& region) { return Gemv::configs(region); },
-          .space = [](const Region& region) { return Gemv::space(region); },
-          .cost = cost,
-          .model_error = error};
-}
-Kernel with_prologue(const char* name, OpKind op) {
-  Kernel kernel = plain(name, op);
-  kernel.summary =
-      "the same, with what makes the row before it: every block normalizes, quantizes or finds the row on its way into "
-      "registers";
-  kernel.declines = [](const Region& region) { return declines_plain(region, Gemv::declines_prologue); };
-  return kernel;
-}
-
-/// The same with weights of 12 bits.
-Kernel compact(const char* name, OpKind op, Decline (*declines)(const Region&)) {
+Kernel kernel(const char* name, OpKind op, bool compact, Decline (*declines)(const Region&), std::string summary) {
   return {
       .name = name,
       .op = op,
-      .summary =
-          "weights stream as rows of 12 bits an element, three quarters of bf16's bytes, beside which they are held",
+      .summary = std::move(summary),
       .fuses = true,
-      .declines = [declines](const Region& region) -> Decline {
-        if (Decline reason = Gemv::declines_compact(region)) return reason;
-        return declines(region);
+      .declines = [compact, declines](const Region& region) -> Decline {
+        const OpKind op = region.problem().op->kind;
+        if (compact)
+          if (Decline reason = Gemv::declines_compact(region)) return reason;
+        if (Decline reason = declines(region)) return reason;
+        if (!compact && (op == OpKind::linear || op == OpKind::dual_linear) && !Gemv::declines_compact(region))
+          return "its weights are held in 12 bits";
+        return std::nullopt;
       },
-      .bind = [](const Region& region, const Config& config) -> Launcher {
-        return [product = Gemv(region, config, true)](const LaunchArgs& args) { product.launch(args); };
+      .bind = [compact](const Region& region, const Config& config) -> Launcher {
+        return [product = Gemv(region, config, compact)](const LaunchArgs& args) { product.launch(args); };
       },
-      .weight_layout = [](const Region& region, std::size_t operand) -> const WeightLayout* {
-        const bool is_second = region.problem().op->kind == OpKind::dual_linear && region.operand_of(2) == operand;
-        return region.operand_of(1) == operand || is_second ? &compact_rows : nullptr;
-      },
-      .programs = [](const Region& region, const Config& config) { return Gemv(region, config, true).programs(); },
-      .configs = [](const Region& region) { return Gemv::configs(region, true); },
-      .space = [](const Region& region) { return Gemv::space(region, true); },
-      .cost = [](const Region& region, const Config& config,
-                 const DeviceLimits& limits) { return Gemv(region, config, true).seconds(region, limits); }};
+      .programs = [compact](const Region& region,
+                            const Config& config) { return Gemv(region, config, compact).programs(); },
+      .configs = [compact](const Region& region) { return Gemv::configs(region, compact); },
+      .space = [compact](const Region& region) { return Gemv::space(region, compact); },
+      .cost = [compact](const Region& region, const Config& config,
+                        const DeviceLimits& limits) { return Gemv(region, config, compact).seconds(region, limits); }};
+}
+Kernel plain(const char* name, OpKind op, ModelError error = {}) {
+  Kernel own = kernel(name, op, false, Gemv::declines,
+                      "one row at a time: weights stream through shared memory, rows stay in registers");
+  own.model_error = error;
+  return own;
+}
+Kernel with_prologue(const char* name, OpKind op) {
+  return kernel(name, op, false, Gemv::declines_prologue,
+                "the same, with what makes the row before it: every block normalizes, quantizes or finds the row on "
+                "its way into registers");
+}
+/// The same with weights of 12 bits.
+Kernel compact(const char* name, OpKind op, Decline (*declines)(const Region&)) {
+  Kernel own = kernel(
+      name, op, true, declines,
+      "weights stream as rows of 12 bits an element, three quarters of bf16's bytes, beside which they are held");
+  own.weight_layout = [](const Region& region, std::size_t operand) -> const WeightLayout* {
+    const bool is_second = region.problem().op->kind == OpKind::dual_linear && region.operand_of(2) == operand;
+    return region.operand_of(1) == operand || is_second ? &compact_rows : nullptr;
+  };
+  return own;
 }
 
 }  // namespace
