@@ -17,9 +17,9 @@ struct DecodeConfig {
   DType q, kv, out;                                   ///< kv: bf16 or f16
   int rows;                                           ///< of a query tile: 8 or 16
   int tile_keys, warps, stages;                       ///< tile_keys: of a warp, 16 or 32
-  bool plain;                                         ///< neither softcap nor alibi
-  int ranks;   ///< blocks to which the KV tiles of a span are dealt out in turn: those of a cluster, where there is one
-  bool whole;  ///< a block has a whole span where lengths allow it: WholeSpanScheduler
+  bool plain = false;                                 ///< neither softcap nor alibi
+  int ranks = 1;       ///< blocks to which the KV tiles of a span are dealt out in turn: of a cluster, or pieces
+  bool whole = false;  ///< a block has a whole span where lengths allow it: WholeSpanScheduler
 };
 
 /// Calls field(name, value) for every field: how the host prints a configuration.
@@ -29,7 +29,8 @@ constexpr void for_each_field(const DecodeConfig& c, Field field) {
   field("group", c.group), field("block", c.block);
   field("q", c.q), field("kv", c.kv), field("out", c.out);
   field("rows", c.rows), field("tile_keys", c.tile_keys), field("warps", c.warps), field("stages", c.stages);
-  field("plain", c.plain), field("ranks", c.ranks), field("whole", c.whole);
+  field("plain", c.plain), field("ranks", c.ranks);
+  if (c.whole) field("whole", c.whole);
 }
 
 /// Bytes of one tile of keys and values of one warp.
