@@ -49,7 +49,7 @@ struct Walk {
 /// kernel/cuda/device/entry.cuh says: its parameters, and a body for the threads of a team, in one piece or in the
 /// halves `fetch` and `compute`. The generated wrapper loops over the items of its block.
 struct Program {
-  std::string header;        ///< below src/: "kernel/cuda/device/rowwise/row_kernel.cuh"
+  std::string header;        ///< below src/: "kernel/cuda/device/rowwise/region.cuh"
   std::string task;          ///< C++ type: "cermet::rms_norm::Task<{.hidden = 4096}>"
   std::string prelude = {};  ///< generated source between the header and the task: the types that fill its holes
   int threads = 256;

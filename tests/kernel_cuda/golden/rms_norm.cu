@@ -1,5 +1,5 @@
 #include "kernel/cuda/device/entry.cuh"
-#include "kernel/cuda/device/rowwise/row_kernel.cuh"
+#include "kernel/cuda/device/rowwise/region.cuh"
 
 #include "kernel/cuda/device/pointwise/functions.cuh"
 

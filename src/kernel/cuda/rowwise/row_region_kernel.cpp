@@ -84,7 +84,7 @@ std::vector<Program> programs(const Region& region, const Config& config, const 
   std::vector<Program> list;
   for (const RowVariant& variant : variants.list()) {
     Program program = variant_program(
-        "kernel/cuda/device/rowwise/row_kernel.cuh",
+        "kernel/cuda/device/rowwise/region.cuh",
         fmt::format("cermet::row_region::Task<cermet::row_region::Body, {}>", layout_text(variant.layout)), variant);
     program.prelude = prelude;
     list.push_back(std::move(program));

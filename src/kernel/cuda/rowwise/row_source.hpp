@@ -7,7 +7,7 @@
 
 namespace cermet::cuda {
 
-/// The prelude of device/rowwise/row_kernel.cuh: `Body`, and the source of its rows. quantization: the device's
+/// The prelude of device/rowwise/region.cuh: `Body`, and the source of its rows. quantization: the device's
 /// Quantization, where the program has one. Operand i of the launch is extra i; result j follows the extras.
 /// factors_out: see leaves_factor_out().
 std::string row_source(const RowProgram& program, const std::string& quantization, bool factors_out);

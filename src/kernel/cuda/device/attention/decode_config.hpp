@@ -17,9 +17,9 @@ struct DecodeConfig {
   DType q, kv, out;                                   ///< kv: bf16 or f16
   int rows;                                           ///< of a query tile: 8 or 16
   int tile_keys, warps, stages;                       ///< tile_keys: of a warp, 16 or 32
-  bool plain;                                         ///< neither softcap nor alibi
-  int ranks;   ///< blocks to which the KV tiles of a span are dealt out in turn: those of a cluster, where there is one
-  bool whole;  ///< a block has a whole span where lengths allow it: WholeSpanScheduler
+  bool plain = false;                                 ///< neither softcap nor alibi
+  int ranks = 1;       ///< blocks to which the KV tiles of a span are dealt out in turn: of a cluster, or pieces
+  bool whole = false;  ///< a block has a whole span where lengths allow it: WholeSpanScheduler
 
   template <class Visit>
   constexpr void fields(Visit&& visit) const {

@@ -4,7 +4,7 @@
 
 #include "kernel/cuda/device/peer/collective.cuh"
 #include "kernel/cuda/device/peer/rows.hpp"
-#include "kernel/cuda/device/rowwise/row_kernel.cuh"
+#include "kernel/cuda/device/rowwise/region.cuh"
 
 namespace cermet::peer {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernel/cuda/device/rowwise/dynamic_quant.hpp"
-#include "kernel/cuda/device/rowwise/row_kernel.cuh"
+#include "kernel/cuda/device/rowwise/region.cuh"
 
 namespace cermet::dynamic_quant {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernel/cuda/device/rowwise/group_norm.hpp"
-#include "kernel/cuda/device/rowwise/row_kernel.cuh"
+#include "kernel/cuda/device/rowwise/region.cuh"
 
 namespace cermet::group_norm {
 
