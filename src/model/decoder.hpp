@@ -16,10 +16,10 @@ namespace cermet {
 struct WeightSource {
   std::vector<std::vector<std::string>> slices;
   enum class Form : std::uint8_t {
-    plain,           ///< the tensors' elements, converted; dequantized where the graph wants a floating type
-    rounded,         ///< real tensors with stored scales are rounded to quantized values, dequantized for floating types
-    codes,           ///< rows quantized while they load (absmax over the largest quantized value, round to nearest)
-    scales,          ///< their per-row scales
+    plain,    ///< the tensors' elements, converted; dequantized where the graph wants a floating type
+    rounded,  ///< real tensors with stored scales are rounded to quantized values, dequantized for floating types
+    codes,    ///< rows quantized while they load (absmax over the largest quantized value, round to nearest)
+    scales,   ///< their per-row scales
     channel_scales,  ///< stored scales of rows: "X.weight_scale", [N, 1], [N] or one for all rows of "X.weight"
     scalar,          ///< the first tensor's only element
   } form = Form::plain;
@@ -29,10 +29,10 @@ struct WeightSource {
 /// Element types of a graph. Residual stream, normalization statistics, arithmetic of rotation, softmax and router
 /// weights are float32 in every mode.
 struct DecoderTypes {
-  DType weights = DType::f32;  ///< storage of unquantized weight matrices
+  DType weights = DType::f32;   ///< storage of unquantized weight matrices
   DType operands = DType::f32;  ///< of left operands of unquantized GEMMs, rounded by the operator that makes them
-  DType cache = DType::f32;    ///< keys and values; i8: quantized with per-token, per-head scales
-  DType queries = DType::f32;  ///< rotated queries, as attention reads them
+  DType cache = DType::f32;     ///< keys and values; i8: quantized with per-token, per-head scales
+  DType queries = DType::f32;   ///< rotated queries, as attention reads them
   DType sums = DType::f32;      ///< of a rank's summands of a product, rounded before ranks add them
 };
 
@@ -43,7 +43,7 @@ struct DecoderGraph {
 
 /// Names of the graph's inputs and outputs. T = new tokens, B = sequences, R = rows for which logits are wanted.
 namespace decoder_io {
-inline constexpr const char* ids = "ids";  ///< i32[T]
+inline constexpr const char* ids = "ids";                    ///< i32[T]
 inline constexpr const char* positions = "positions";        ///< i32[T], rows of the rotary tables (RotaryTables)
 inline constexpr const char* slots = "slots";                ///< i32[T], cache slot of each token
 inline constexpr const char* block_tables = "block_tables";  ///< i32[B, pages]
@@ -69,7 +69,7 @@ inline constexpr const char* tap_o = "tap.o";      ///< f32[T, heads * head_dim]
 inline constexpr const char* tap_gate_up = "tap.gate_up";  ///< f32[T, hidden_size], input of gate_proj and up_proj
 inline constexpr const char* tap_down = "tap.down";        ///< f32[T, intermediate_size], input of down_proj
 inline constexpr const char* tap_experts = "tap.experts";  ///< f32[T, hidden_size], input of router and experts
-inline constexpr const char* tap_router = "tap.router";  ///< f32[T, experts], the router's logits
+inline constexpr const char* tap_router = "tap.router";    ///< f32[T, experts], the router's logits
 /// i32[experts + 1], first row of each expert in the two below.
 inline constexpr const char* tap_expert_rows = "tap.expert_rows";
 /// f32[T * experts_per_token, hidden_size], tokens sorted by expert, and f32[T * experts_per_token,

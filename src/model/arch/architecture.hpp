@@ -46,8 +46,8 @@ struct AttentionOptions {
   std::int64_t window = 0;
 };
 
-/// Parts of layer `index` with the sizes of config.json, under the names below "model.layers.N." that transformers' Llama
-/// gives them. An architecture sets what differs in members of the results.
+/// Parts of layer `index` with the sizes of config.json, under the names below "model.layers.N." that transformers'
+/// Llama gives them. An architecture sets what differs in members of the results.
 class LayerParts {
  public:
   LayerParts(const ModelConfig& config, std::int64_t index);
