@@ -22,7 +22,7 @@ struct Norm {
   std::string name;
   std::int64_t size = 0;
   double eps = 1e-6;
-  bool plus_one = false;  ///< rows are multiplied by 1 + weight
+  double weight_offset = 0;  ///< added to the weight
 };
 
 /// Causal grouped-query attention over the paged cache; queries and keys are rotated.

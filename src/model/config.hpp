@@ -56,6 +56,7 @@ struct ExpectedTensor {
   DTypeSet dtypes = stored_reals;
   bool is_parameter = true;  ///< a weight, quantized or not; else a scale, an offset or an int32 bias
   bool or_one = false;       ///< one element of any shape will do, and [N] for [N, 1]
+  double mean = 0;           ///< of random weights
 };
 
 /// Every tensor the architecture needs when nothing is quantized, in the order in which a forward pass meets them.

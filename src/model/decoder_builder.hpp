@@ -65,7 +65,6 @@ class LinearBuilder {
   Dims weight_dims(const LinearStack& stack) const;
   bool folds_input_scale(const LinearScheme& scheme) const;
   ValueId bias(const LinearStack& stack);
-  ValueId plus_one(const std::string& name, ValueId weight);
 
   DecoderGraph& out_;
   const Quantization& quantization_;

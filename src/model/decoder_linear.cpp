@@ -125,24 +125,17 @@ Attributes LinearBuilder::quantized_attributes(const LinearScheme& scheme) const
   return attributes;
 }
 
-ValueId LinearBuilder::plus_one(const std::string& name, ValueId weight) {
-  const std::string sum = name + ".plus_one";
-  if (const ValueId known = graph().find(sum)) return known;
-  return graph().add_constant(sum, ConstantExpression{OpKind::add, {weight, scalar("one", 1)}, {}, 0});
-}
-
 /// A float32 constant of the graph.
 ValueId LinearBuilder::scalar(std::string_view name, double value) {
-  if (const ValueId known = graph().find(name)) return known;
   return graph().add_constant(name, TensorData::of<float>({DType::f32, {}}, {static_cast<float>(value)}));
 }
 
 ValueId LinearBuilder::normalize(const Norm& norm, ValueId x, std::optional<DType> out) {
   const std::string name = norm.name + ".weight";
   // Widened to float32: it is small, and every kernel computes in float32.
-  ValueId w = constant(name, {DType::f32, {norm.size}}, {.slices = {{name}}});
-  if (norm.plus_one) w = plus_one(name, w);
+  const ValueId w = constant(name, {DType::f32, {norm.size}}, {.slices = {{name}}});
   Attributes attributes{{"eps", norm.eps}};
+  if (norm.weight_offset != 0) attributes.set("weight_offset", norm.weight_offset);
   if (out) attributes.set("out_dtype", std::string(name_of(*out)));
   return graph().apply(OpKind::rms_norm, {x, w}, attributes);
 }

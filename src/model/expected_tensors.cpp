@@ -9,7 +9,9 @@ class List {
  public:
   explicit List(const Quantization& quantization) : quantization_(quantization) {}
 
-  void add(const Norm& norm) { tensors.push_back({norm.name + ".weight", {norm.size}}); }
+  void add(const Norm& norm) {
+    tensors.push_back({.name = norm.name + ".weight", .shape = {norm.size}, .mean = 1 - norm.weight_offset});
+  }
   void add(const Linear& linear) {
     const auto& [name, rows, columns, bias] = linear;
     const LinearScheme scheme = quantization_.stored() ? quantization_.of(name) : LinearScheme{};

@@ -19,6 +19,7 @@ constexpr std::int64_t fill_piece_bytes = std::int64_t{256} << 10;  // a multipl
 /// Tensors of one safetensors file.
 struct Shard {
   std::vector<TensorSpec> tensors;
+  std::vector<double> means;
   std::int64_t bytes = 0;
 };
 
@@ -29,6 +30,7 @@ std::vector<Shard> split(const ModelConfig& config, std::int64_t max_bytes) {
     for (const std::int64_t dim : tensor.shape) bytes *= dim;
     if (shards.back().bytes > 0 && shards.back().bytes + bytes > max_bytes) shards.emplace_back();
     shards.back().tensors.push_back({std::move(tensor.name), config.dtype, std::move(tensor.shape)});
+    shards.back().means.push_back(tensor.mean);
     shards.back().bytes += bytes;
   }
   return shards;
@@ -90,7 +92,7 @@ void Filler::write(SafetensorsWriter& writer, const Shard& shard, TensorPiece pi
   const TensorSpec& tensor = shard.tensors[piece.tensor];
   const std::int64_t bytes = std::min(fill_piece_bytes, writer.bytes_of(piece.tensor) - piece.begin);
   const std::span<std::byte> part = std::span(buffer).first(static_cast<std::size_t>(bytes));
-  const RandomWeights& values = tensor.name.ends_with("norm.weight") ? norms_ : weights_;
+  const RandomWeights& values = shard.means[piece.tensor] == 1 ? norms_ : weights_;
   values.fill(options_.seed, tensor.name, piece.begin / byte_size(tensor.dtype), part);
   writer.write(piece.tensor, piece.begin, part);
   done_ += bytes;

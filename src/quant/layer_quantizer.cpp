@@ -187,7 +187,7 @@ std::vector<Smoothing> LayerQuantizer::smoothings(const std::vector<Siblings>& g
     // Weights that stay in 16 bits are multiplied by powers of two, so that they are not rounded; else factors are
     // those that the norm's rounding leaves.
     if (!place.norm || !place.readers.empty()) round_to_powers_of_two(factors);
-    if (place.norm) factors = as_folded(factors, norm.view, place.norm->plus_one, pool_);
+    if (place.norm) factors = as_folded(factors, norm.view, place.norm->weight_offset, pool_);
     if (!place.source.empty()) factors = spread(factors, place.source);
     list.push_back({alpha, std::move(factors)});
   }
@@ -199,7 +199,7 @@ void LayerQuantizer::fold(const Smoothing& smoothing, const Fold& place) {
   std::vector<float> factors = smoothing.factors;
   for (const std::string& reader : place.readers) factors_[reader].columns = factors;
   if (place.norm) {
-    factors_[place.norm->name + ".weight"] = {reciprocals(factors), {}, place.norm->plus_one};
+    factors_[place.norm->name + ".weight"] = {reciprocals(factors), {}, place.norm->weight_offset};
     return;
   }
   if (!place.source.empty()) {
@@ -318,8 +318,8 @@ void LayerQuantizer::write_rest() {
     const OwnedTensor stored = read_tensor(checkpoint_, tensor, pool_);
     const auto factors = factors_.find(tensor);
     if (factors == factors_.end()) writer_->put(tensor, bytes_of(stored), pool_);
-    else if (factors->second.plus_one)
-      writer_->put(tensor, bytes_of(scaled_norm(stored.view, true, factors->second.columns, pool_)), pool_);
+    else if (const double offset = factors->second.offset; offset != 0)
+      writer_->put(tensor, bytes_of(scaled_norm(stored.view, offset, factors->second.columns, pool_)), pool_);
     else
       writer_->put(tensor, bytes_of(scaled_tensor(stored.view, {factors->second.columns, factors->second.rows}, pool_)),
                    pool_);

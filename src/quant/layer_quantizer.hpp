@@ -40,7 +40,7 @@ class LayerQuantizer {
   };
   struct Factors {
     std::vector<float> columns, rows;
-    bool plus_one = false;  ///< of a normalization: as Norm::plus_one
+    double offset = 0;  ///< of a normalization: Norm::weight_offset
   };
 
   std::vector<const LinearModule*> modules_of(LinearModule::Role role, std::int64_t expert = -1) const;

@@ -54,24 +54,25 @@ std::vector<float> spread(std::span<const float> factors, std::span<const std::i
   return columns;
 }
 
-OwnedTensor scaled_norm(const TensorView& weight, bool plus_one, std::span<const float> factors, ThreadPool& pool) {
+OwnedTensor scaled_norm(const TensorView& weight, double offset, std::span<const float> factors, ThreadPool& pool) {
   OwnedTensor scaled = scaled_tensor(weight, {factors, {}}, pool);
-  if (!plus_one) return scaled;
+  if (offset == 0) return scaled;
   std::vector<float> values(factors.size());
   widen_row(weight, 0, {}, values);
   for (std::size_t k = 0; k < values.size(); ++k)
     format::store_element(scaled.memory.data(), weight.dtype, static_cast<std::int64_t>(k),
-                          (1 + static_cast<double>(values[k])) * static_cast<double>(factors[k]) - 1);
+                          (static_cast<double>(values[k]) + offset) * static_cast<double>(factors[k]) - offset);
   return scaled;
 }
 
-std::vector<float> as_folded(std::span<const float> factors, const TensorView& weight, bool plus_one,
+std::vector<float> as_folded(std::span<const float> factors, const TensorView& weight, double offset,
                              ThreadPool& pool) {
-  const OwnedTensor folded = scaled_norm(weight, plus_one, reciprocals(factors), pool);
+  const OwnedTensor folded = scaled_norm(weight, offset, reciprocals(factors), pool);
   std::vector<float> before(factors.size()), after(factors.size()), result(factors.size(), 1.0f);
   widen_row(weight, 0, {}, before);
   widen_row(folded.view, 0, {}, after);
-  for (std::size_t k = 0; plus_one && k < result.size(); ++k) ++before[k], ++after[k];
+  for (std::vector<float>* weights : {&before, &after})
+    for (float& w : *weights) w += static_cast<float>(offset);
   for (std::size_t k = 0; k < result.size(); ++k)
     if (before[k] != 0 && after[k] != 0 && std::isfinite(after[k])) result[k] = before[k] / after[k];
   return result;

@@ -33,12 +33,13 @@ std::vector<float> absmax_by_source(std::span<const float> absmax, std::span<con
 /// Factors of sources, for each column.
 std::vector<float> spread(std::span<const float> factors, std::span<const std::int64_t> source);
 
-/// A normalization's weight times factors, rounded to its own type. With `plus_one` what is multiplied is 1 + weight.
-OwnedTensor scaled_norm(const TensorView& weight, bool plus_one, std::span<const float> factors, ThreadPool& pool);
+/// A normalization's weight times factors, rounded to its own type; `offset` is added to it before
+/// (Norm::weight_offset).
+OwnedTensor scaled_norm(const TensorView& weight, double offset, std::span<const float> factors, ThreadPool& pool);
 
 /// The factors as a normalization's weight has them after it was divided by `factors` and rounded to its type: weight /
 /// rounded quotient.
-std::vector<float> as_folded(std::span<const float> factors, const TensorView& weight, bool plus_one, ThreadPool& pool);
+std::vector<float> as_folded(std::span<const float> factors, const TensorView& weight, double offset, ThreadPool& pool);
 
 std::vector<float> reciprocals(std::span<const float> factors);
 

@@ -134,7 +134,8 @@ TEST(Config, ReadsRotaryScaling) {
 
 TEST(Config, ReadsGemma2) {
   const DecoderModel decoder = reference("gemma2-softcap-window-bf16").decoder;
-  EXPECT_TRUE(decoder.is_tied() && decoder.norm.plus_one);
+  EXPECT_TRUE(decoder.is_tied());
+  EXPECT_EQ(decoder.norm.weight_offset, 1);
   EXPECT_EQ(decoder.embedding_scale, std::sqrt(96.0));
   EXPECT_EQ(decoder.logit_softcap, 8);
   const Attention& attention = test::attention_of(decoder);
@@ -142,7 +143,7 @@ TEST(Config, ReadsGemma2) {
   EXPECT_EQ(attention.scale, 1 / std::sqrt(20.0));
   EXPECT_EQ(test::feed_forward_of(decoder).activation, Activation::gelu_tanh);
   EXPECT_EQ(test::windows_of(reference("gemma2-softcap-window-bf16")), (Windows{7, 0, 7, 0, 7}));
-  for (const Block& block : decoder.layers[1]) EXPECT_TRUE(block.post_norm && block.post_norm->plus_one);
+  for (const Block& block : decoder.layers[1]) EXPECT_EQ(block.post_norm.value_or(Norm{}).weight_offset, 1);
 }
 
 bool same(const RopeParameters& a, const RopeParameters& b) {

@@ -164,8 +164,12 @@ TEST(ConfigFields, FillsInTheDefaultsOfTransformersClasses) {
   EXPECT_EQ(qwen3_moe.expert_intermediate_size, 768);
   EXPECT_EQ(test::sparse_layers(qwen3_moe), (std::vector<bool>{true, true}));
   EXPECT_FALSE(test::mixture_of(qwen3_moe.decoder).renormalize);
-  const DecoderModel gemma2 = smallest("gemma2").decoder, plain = smallest("gemma2", R"(,"sliding_window":null,)"
-      R"("attn_logit_softcapping":null,"final_logit_softcapping":null,"tie_word_embeddings":false)").decoder;
+  const DecoderModel
+      gemma2 = smallest("gemma2").decoder,
+      plain = smallest("gemma2",
+                       R"(,"sliding_window":null,)"
+                       R"("attn_logit_softcapping":null,"final_logit_softcapping":null,"tie_word_embeddings":false)")
+                  .decoder;
   EXPECT_TRUE(gemma2.is_tied() && !plain.is_tied());
   EXPECT_EQ(gemma2.logit_softcap, 30);
   EXPECT_EQ(plain.logit_softcap, 0);

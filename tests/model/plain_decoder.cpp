@@ -123,7 +123,7 @@ PlainDecoder::Vector PlainDecoder::normalized(const Vector& x, const Norm& norm)
   const double mean = std::inner_product(x.begin(), x.end(), x.begin(), 0.0) / static_cast<double>(x.size());
   Vector y(x.size());
   for (std::size_t i = 0; i < x.size(); ++i)
-    y[i] = x[i] / std::sqrt(mean + norm.eps) * (weight[i] + (norm.plus_one ? 1 : 0));
+    y[i] = x[i] / std::sqrt(mean + norm.eps) * (weight[i] + norm.weight_offset);
   return y;
 }
 

@@ -12,9 +12,8 @@ namespace cermet::test {
 namespace {
 
 TEST(PlainDecoder, AgreesWithTheEngineOnRealCheckpoints) {
-  for (const char* name :
-       {"llama-gqa-f32", "qwen2-bias-f16", "qwen3-qknorm-bf16", "qwen3moe-mixed-f32", "mixtral-bf16",
-        "gemma2-softcap-window-bf16"}) {
+  for (const char* name : {"llama-gqa-f32", "qwen2-bias-f16", "qwen3-qknorm-bf16", "qwen3moe-mixed-f32", "mixtral-bf16",
+                           "gemma2-softcap-window-bf16"}) {
     const std::filesystem::path model = std::filesystem::path(CERMET_SOURCE_DIR) / "tests/model/data/reference" / name;
     PlainDecoder plain(model);
     const std::vector<std::int32_t> ids{3, 10, 31, 66, 115, 178, 255, 26, 131};

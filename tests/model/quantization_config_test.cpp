@@ -142,8 +142,8 @@ TEST(QuantizationConfig, RefusesByFieldWhatItDoesNotCompute) {
 TEST(Descriptor, RefusesKindsAndModulesThatItDoesNotCompute) {
   const ModelConfig config = load_config(llama);
   std::string entries;
-  for (const std::string& module : linear_module_names(config))
-    entries += fmt::format(R"("{}.weight":"W8A8_DYNAMIC",)", module);
+  for (const LinearModule& module : linear_modules(config))
+    entries += fmt::format(R"("{}.weight":"W8A8_DYNAMIC",)", module.name);
   const auto parse_descriptor = [&](const std::string& text) {
     return read_modelslim(JsonDocument::parse(text, "quant_model_description.json").root(), config);
   };
@@ -165,8 +165,8 @@ class Broken : public testing::Test {
   void write(const char* scheme_name, PlainDecoder::Format format,
              const std::function<void(PlainDecoder&)>& edit = {}) {
     PlainDecoder decoder(llama);
-    for (const std::string& module : linear_module_names(decoder.config()))
-      if (module != "lm_head") decoder.quantize(module, *scheme_named(scheme_name), 0.05f);
+    for (const LinearModule& module : linear_modules(decoder.config()))
+      if (is_projection(module)) decoder.quantize(module.name, *scheme_named(scheme_name), 0.05f);
     if (edit) edit(decoder);
     decoder.write(scratch_ / "model", format);
   }

@@ -40,8 +40,8 @@ std::int64_t peak_bytes() {
 
 TEST(QuantizationLimits, AnExtraTensorOfManyZerosIsRefusedBeforeItIsRead) {
   PlainDecoder decoder(references / "llama-gqa-f32");
-  for (const std::string& module : linear_module_names(decoder.config()))
-    if (module != "lm_head") decoder.quantize(module, *scheme_named("w8a8_dynamic"));
+  for (const LinearModule& module : linear_modules(decoder.config()))
+    if (is_projection(module)) decoder.quantize(module.name, *scheme_named("w8a8_dynamic"));
   for (const char* tensor : {"model.layers.0.mlp.up_proj.weight_zero_point",
                              "model.layers.0.mlp.up_proj.input_zero_point", "model.norm.bias"}) {
     const ScratchFolder scratch;
@@ -71,9 +71,9 @@ double seconds_for(std::int64_t experts) {
   const ModelConfig model = load_config(scratch.path());
   std::string lists[2];
   std::size_t count = 0;
-  for (const std::string& module : linear_module_names(model)) {
+  for (const LinearModule& module : linear_modules(model)) {
     std::string& list = lists[count++ % 2];
-    list += fmt::format(R"({}"{}")", list.empty() ? "" : ",", module);
+    list += fmt::format(R"({}"{}")", list.empty() ? "" : ",", module.name);
   }
   const auto group = [&](int i) {
     return fmt::format(R"({{"targets":[{}],"weights":{{"num_bits":8,"type":"int","strategy":"channel"}}}})", lists[i]);

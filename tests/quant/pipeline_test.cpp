@@ -121,9 +121,10 @@ TEST_P(EveryReference, EveryModuleObeysThePolicy) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Quantizer, EveryReference,
-                         testing::Values("gemma2-softcap-window-bf16", "llama-bias-mha-f16", "llama-gqa-f32", "llama-rope-scaled-bf16",
-                                         "mistral-window-bf16", "mixtral-bf16", "qwen2-bias-f16", "qwen3-qknorm-bf16",
-                                         "qwen3moe-bf16", "qwen3moe-bias-top1-bf16", "qwen3moe-mixed-f32"),
+                         testing::Values("gemma2-softcap-window-bf16", "llama-bias-mha-f16", "llama-gqa-f32",
+                                         "llama-rope-scaled-bf16", "mistral-window-bf16", "mixtral-bf16",
+                                         "qwen2-bias-f16", "qwen3-qknorm-bf16", "qwen3moe-bf16",
+                                         "qwen3moe-bias-top1-bf16", "qwen3moe-mixed-f32"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::ranges::replace(name, '-', '_');

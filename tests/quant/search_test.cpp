@@ -183,7 +183,7 @@ TEST(Smoothing, FoldedFactorsUndoTheRoundingOfTheNorm) {
                           k == 5 ? 0 : 0.5 + static_cast<double>(random() % 1000) / 700);
     factors[static_cast<std::size_t>(k)] = 0.1f + static_cast<float>(random() % 1000) / 77;
   }
-  const std::vector<float> exact = as_folded(factors, norm.view, false, pool);
+  const std::vector<float> exact = as_folded(factors, norm.view, 0, pool);
   const OwnedTensor folded = scaled_tensor(norm.view, {reciprocals(exact), {}}, pool);
   for (std::int64_t k = 0; k < 64; ++k) {
     const double before = format::load_element(norm.memory.data(), DType::bf16, k),
@@ -195,14 +195,14 @@ TEST(Smoothing, FoldedFactorsUndoTheRoundingOfTheNorm) {
   }
 }
 
-TEST(Smoothing, ANormWhoseWeightIsPlusOneIsScaledAsAWhole) {
+TEST(Smoothing, ANormIsScaledWithTheOffsetOfItsWeight) {
   ThreadPool pool(1);
   OwnedTensor norm(DType::f32, {3});
   const float weights[] = {0.5f, -0.25f, -1.0f}, factors[] = {2.0f, 0.5f, 3.0f};
   std::copy_n(weights, 3, norm.view.as<float>());
-  const OwnedTensor scaled = scaled_norm(norm.view, true, factors, pool);
+  const OwnedTensor scaled = scaled_norm(norm.view, 1, factors, pool);
   for (int k = 0; k < 3; ++k) EXPECT_EQ(1 + scaled.view.as<float>()[k], (1 + weights[k]) * factors[k]) << k;
-  const std::vector<float> folded = as_folded(factors, norm.view, true, pool);
+  const std::vector<float> folded = as_folded(factors, norm.view, 1, pool);
   EXPECT_EQ(folded, (std::vector<float>{2.0f, 0.5f, 1.0f})) << "a zero is not a quotient";
 }
 

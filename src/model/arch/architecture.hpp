@@ -1,7 +1,13 @@
 // What sets one architecture apart from the others: the fields of config.json that only it reads, and the blocks that
-// its layers are made of. A new architecture is a row in architectures.inc and a file NAME.cpp here that defines
-// `NAME_architecture` and reads from top to bottom like the model (examples/skeleton/model/arch/starling.cpp). What
-// follows from the blocks is not the architecture's: graphs, names of tensors, ranks' parts, quantization.
+// its layers are made of. A new one is a row in architectures.inc and a file NAME.cpp here that defines
+// `NAME_architecture`; examples/skeleton/model/arch/starling.cpp is one to copy. It reads like the model, top to
+// bottom:
+//   1. its fields, read with config_field:: and refused where nothing here computes what they ask for;
+//   2. add_layers(): for each layer a list of blocks {norm, body} or {norm, body, post_norm}, whose parts LayerParts
+//      makes with the sizes of config.json, and in which members say what differs (model/blocks.hpp);
+//   3. embedding_scale, logit_softcap and the like of config.decoder.
+// What follows from the blocks is not the architecture's: graph, tensors, ranks' parts, quantization. What no block can
+// say yet is a member of one, its operator in decoder_layer.cpp, and a case in tests/model/plain_decoder.cpp.
 #pragma once
 
 #include <cstdint>
@@ -46,8 +52,8 @@ struct AttentionOptions {
   std::int64_t window = 0;
 };
 
-/// Parts of layer `index` with the sizes of config.json, under the names below "model.layers.N." that transformers' Llama
-/// gives them. An architecture sets what differs in members of the results.
+/// Parts of layer `index` with the sizes of config.json, under the names below "model.layers.N." that transformers'
+/// Llama gives them. An architecture sets what differs in members of the results.
 class LayerParts {
  public:
   LayerParts(const ModelConfig& config, std::int64_t index);

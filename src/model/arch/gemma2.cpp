@@ -30,8 +30,9 @@ std::vector<std::int64_t> gemma2_windows(Json root, std::int64_t layers) {
   return windows;
 }
 
-Norm plus_one(Norm norm) {
-  norm.plus_one = true;
+/// Times 1 + weight.
+Norm around_one(Norm norm) {
+  norm.weight_offset = 1;
   return norm;
 }
 
@@ -47,7 +48,7 @@ void configure_gemma2(Json root, ModelConfig& config) {
   DecoderModel& decoder = config.decoder;
   decoder.embedding_scale = std::sqrt(static_cast<double>(config.hidden_size));
   add_layers(config, [&](const LayerParts& layer) -> Layer {
-    const auto norm = [&](std::string_view name) { return plus_one(layer.norm(name)); };
+    const auto norm = [&](std::string_view name) { return around_one(layer.norm(name)); };
     Attention attention =
         layer.attention({.qkv_bias = bias, .o_bias = bias, .window = window[static_cast<std::size_t>(layer.index)]});
     attention.scale = scale;
@@ -57,7 +58,7 @@ void configure_gemma2(Json root, ModelConfig& config) {
     return {{norm("input_layernorm"), attention, norm("post_attention_layernorm")},
             {norm("pre_feedforward_layernorm"), feed_forward, norm("post_feedforward_layernorm")}};
   });
-  decoder.norm = plus_one(decoder.norm);
+  decoder.norm = around_one(decoder.norm);
   decoder.logit_softcap = softcap(root, "final_logit_softcapping", 30);
 }
 

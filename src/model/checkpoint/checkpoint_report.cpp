@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "model/checkpoint/quantization_check.hpp"
 #include "model/decoder.hpp"
+#include "model/linear_modules.hpp"
 
 namespace cermet {
 namespace {
@@ -115,8 +116,8 @@ std::vector<Piece> pieces_of(const Checkpoint& checkpoint) {
 std::vector<std::pair<std::string, std::int64_t>> schemes_of(const Checkpoint& checkpoint) {
   std::map<std::string, std::int64_t> counts;
   if (!checkpoint.quantization().stored()) return {};
-  for (const std::string& module : linear_module_names(checkpoint.config()))
-    ++counts[std::string(name_of(checkpoint.quantization().of(module)))];
+  for (const LinearModule& module : linear_modules(checkpoint.config()))
+    ++counts[std::string(name_of(checkpoint.quantization().of(module.name)))];
   return {counts.begin(), counts.end()};
 }
 

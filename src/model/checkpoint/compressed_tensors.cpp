@@ -196,7 +196,8 @@ Quantization read_compressed_tensors(Json root, const ModelConfig& config) {
 
   Quantization quantization{.format = Quantization::Format::compressed_tensors, .modules = {}};
   RegexMemory memory;
-  for (const std::string& module : linear_module_names(config)) {
+  for (const LinearModule& linear : linear_modules(config)) {
+    const std::string& module = linear.name;
     std::vector<std::string> names = other_module_names(config, module);
     names.insert(names.begin(), module);
     if (ignored.find(names, memory)) continue;

@@ -35,8 +35,9 @@ std::string_view kind_name(const LinearScheme& scheme) { return std::ranges::fin
 
 Quantization read_modelslim(Json root, const ModelConfig& config) {
   Quantization quantization{.format = Quantization::Format::modelslim, .modules = {}};
-  const std::vector<std::string> list = linear_module_names(config);
-  const std::unordered_set<std::string> linear(list.begin(), list.end());
+  std::unordered_set<std::string> linear;
+  const std::vector<LinearModule> list = linear_modules(config);
+  for (const LinearModule& module : list) linear.insert(module.name);
   for (Json entry : root.as_object()) {
     const std::string_view name = entry.key();
     if (std::ranges::find(informative_entries, name) != std::ranges::end(informative_entries) ||
@@ -51,9 +52,9 @@ Quantization read_modelslim(Json root, const ModelConfig& config) {
     else if (scheme != LinearScheme{})
       entry.unexpected("FLOAT, because it is no linear module of this model", Status::unsupported);
   }
-  for (const std::string& module : list)
-    if (!quantization.modules.contains(module))
-      root.refuse(fmt::format("expected an entry \"{}.weight\", found none", module));
+  for (const LinearModule& module : list)
+    if (!quantization.modules.contains(module.name))
+      root.refuse(fmt::format("expected an entry \"{}.weight\", found none", module.name));
   return quantization;
 }
 

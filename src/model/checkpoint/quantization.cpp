@@ -16,12 +16,6 @@ constexpr JsonLimits quantization_limits{
 
 }  // namespace
 
-std::vector<std::string> linear_module_names(const ModelConfig& config) {
-  std::vector<std::string> names;
-  for (LinearModule& module : linear_modules(config)) names.push_back(std::move(module.name));
-  return names;
-}
-
 Quantization quantize_projections(const ModelConfig& config, const LinearScheme& scheme) {
   Quantization quantization;
   for (LinearModule& module : linear_modules(config))

@@ -53,9 +53,6 @@ struct Quantization {
 /// stay unquantized.
 Quantization quantize_projections(const ModelConfig& config, const LinearScheme& scheme);
 
-/// Every linear module of a checkpoint: projections, routers and, where it is stored, the head.
-std::vector<std::string> linear_module_names(const ModelConfig& config);
-
 /// What a checkpoint's folder says: quant_model_description.json, or config.json's quantization_config; nothing where
 /// there is neither. Reads no tensor. Throws Error naming file and field where it breaks its format or asks for
 /// something that is not supported.

@@ -19,9 +19,9 @@ const ArchitectureDefinition starling_architecture{
           const bool bias = config_field::flag(root, "attention_bias", false);
           const std::int64_t window = config_field::sliding_window(root, 0);
           add_layers(config, [&](const LayerParts& layer) -> Layer {
-            return {{layer.norm("input_layernorm"),
-                     layer.attention({.qkv_bias = bias, .qk_norm = true, .window = window})},
-                    {layer.norm("post_attention_layernorm"), layer.feed_forward()}};
+            return {
+                {layer.norm("input_layernorm"), layer.attention({.qkv_bias = bias, .qk_norm = true, .window = window})},
+                {layer.norm("post_attention_layernorm"), layer.feed_forward()}};
           });
         },
 };
