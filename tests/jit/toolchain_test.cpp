@@ -21,12 +21,6 @@ cuda::Program embedding(std::size_t which) {
   return programs_of(*cuda::kernels_of(OpKind::embedding).front(), *device->target()).at(which).program;
 }
 
-std::size_t count(std::string_view text, std::string_view part) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(part); at != std::string_view::npos; at = text.find(part, at + 1)) ++found;
-  return found;
-}
-
 std::string_view view_of(const Image& image) {
   return {reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size()};
 }
