@@ -3,44 +3,43 @@
 
 BEFORE and AFTER are folders of images, which tests write that compile programs:
   CERMET_DUMP_IMAGES=/tmp/before build/bin/test_jit_long --gtest_filter='*sm_90*gemv*'
-Images are paired by file name. Names of functions, addresses and control bits that depend on them are not compared.
+Images are paired by file name, and their code sections are compared byte for byte. Names of functions do not count.
 """
 import argparse
-import difflib
 import pathlib
-import re
-import subprocess
+import struct
 import sys
 
 
-def instructions(path):
-    """The instructions of an image, one a line, without addresses and names."""
-    text = subprocess.run(["cuobjdump", "-sass", str(path)], capture_output=True, text=True, check=True).stdout
-    lines = re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s+(.*?);", text, re.MULTILINE)
-    return [re.sub(r"`\([^)]*\)", "`(label)", line).strip() for line in lines]
+def code(path):
+    """The code sections of an image, in order."""
+    elf = path.read_bytes()
+    table = struct.unpack_from("<Q", elf, 0x28)[0]
+    size, count, names_at = struct.unpack_from("<HHH", elf, 0x3A)
+    sections = [struct.unpack_from("<IIQQQQIIQQ", elf, table + i * size) for i in range(count)]
+    names = elf[sections[names_at][4]:][:sections[names_at][5]]
+    is_code = lambda section: names[section[0]:].startswith(b".text")
+    return [elf[section[4]:section[4] + section[5]] for section in sections if is_code(section)]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("before", type=pathlib.Path)
     parser.add_argument("after", type=pathlib.Path)
-    parser.add_argument("--diff", action="store_true", help="print the first lines of every difference")
     args = parser.parse_args()
-    before, after = ({p.name: p for p in folder.glob("*.cubin")} for folder in (args.before, args.after))
+    before, after = ({path.name: path for path in folder.glob("*.cubin")} for folder in (args.before, args.after))
+    if not before or not after:
+        sys.exit(f"expected images in both folders, found {len(before)} and {len(after)}")
     same = changed = 0
     for name in sorted(before.keys() & after.keys()):
-        if before[name].read_bytes() == after[name].read_bytes():
-            same += 1
-            continue
-        old, new = instructions(before[name]), instructions(after[name])
+        old, new = code(before[name]), code(after[name])
         if old == new:
             same += 1
             continue
         changed += 1
-        moves = sum(1 for line in difflib.ndiff(old, new) if line[0] in "+-") if len(old) < 3000 else -1
-        print(f"{name}: {len(old)} instructions before, {len(new)} after, {moves} lines differ")
-        if args.diff:
-            print("\n".join(list(difflib.unified_diff(old, new, lineterm="", n=1))[:40]))
+        words = sum(a[i:i + 16] != b[i:i + 16] for a, b in zip(old, new) for i in range(0, min(len(a), len(b)), 16))
+        print(f"{name}: {sum(map(len, old)) // 16} instructions before, {sum(map(len, new)) // 16} after; "
+              f"{words} differ in place")
     alone = sorted(before.keys() ^ after.keys())
     for name in alone:
         print(f"{name}: only in {'BEFORE' if name in before else 'AFTER'}")

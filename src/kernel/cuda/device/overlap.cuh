@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernel/cuda/device/types.cuh"
+#include "kernel/cuda/device/walk_seam.cuh"
 
 namespace cermet {
 

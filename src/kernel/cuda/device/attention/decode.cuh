@@ -28,7 +28,6 @@
 
 #include "kernel/cuda/device/attention/decode_epilogue.cuh"
 #include "kernel/cuda/device/overlap.cuh"
-#include "kernel/cuda/device/tile/parameters.cuh"
 
 namespace cermet::attention {
 

@@ -30,7 +30,6 @@
 #include "kernel/cuda/device/overlap.cuh"
 #include "kernel/cuda/device/ptx/mbarrier.cuh"
 #include "kernel/cuda/device/ptx/wgmma.cuh"
-#include "kernel/cuda/device/tile/parameters.cuh"
 
 namespace cermet::gemm {
 

@@ -32,7 +32,6 @@
 #include "kernel/cuda/device/ptx/wgmma.cuh"
 #include "kernel/cuda/device/team.cuh"
 #include "kernel/cuda/device/tile/epilogue.cuh"
-#include "kernel/cuda/device/tile/parameters.cuh"
 
 namespace cermet::gemm {
 
