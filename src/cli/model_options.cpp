@@ -55,7 +55,8 @@ void declare_option(Parser& parser, const OptionRow& row, const OptionTable& tab
     else if (v.is_open) made.above(v.least, v.most);
     else made.range(v.least, v.most);
   }
-  if (text.type != "bool" && !text.fallback.empty()) made.default_text(text.fallback);
+  if (!row.verb_fallback.empty()) made.default_text(std::string(row.verb_fallback));
+  else if (text.type != "bool" && !text.fallback.empty()) made.default_text(text.fallback);
   if (!row.needs.empty()) made.needs(std::string(row.needs));
   if (row.section == "Advanced") made.advanced();
 }

@@ -63,8 +63,7 @@ std::string fingerprint(const Checkpoint& checkpoint, const EngineOptions& optio
   const ModelConfig& c = checkpoint.config();
   std::string text = fmt::format(
       "{}, {} layers, hidden {}, {} heads of {} and {}, inner {} and {}, {} experts, vocabulary {}, {} bytes, {}, "
-      "share "
-      "rows {}, all logits {}",
+      "share rows {}, all logits {}",
       c.architecture_name, c.layers, c.hidden_size, c.heads, c.head_dim, c.kv_heads, c.intermediate_size,
       c.expert_intermediate_size, c.experts, c.vocab_size, checkpoint.total_bytes(),
       options.device.substr(0, options.device.find(':')),

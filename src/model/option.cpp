@@ -71,11 +71,11 @@ std::vector<std::string> OptionRow::names() const {
 }
 
 const OptionRow& OptionTable::at(std::string_view name) const {
+  const auto found = std::ranges::find(rows, name, &OptionRow::name);
+  if (found != rows.end()) return *found;
   std::string known;
-  for (const OptionRow& row : rows) {
-    if (row.name == name) return row;
+  for (const OptionRow& row : rows)
     if (row.use == OptionUse::everywhere) known += fmt::format("{}{}", known.empty() ? "" : ", ", row.name);
-  }
   fail(Status::invalid_argument, "options: expected one of {}, found {}", known, quote(name));
 }
 

@@ -46,11 +46,12 @@ struct OptionRow {
   std::string_view name;
   OptionField (*field)(void* options);  ///< of the struct that the table is about
   OptionValues values = {};
-  std::string_view fallback = {};  ///< what the default stands for, where its value does not say that
-  std::string_view flag = {};      ///< "--head <TYPE>"; empty: none on the command line, or one of other code
-  std::string_view section = {};   ///< heading in --help
-  std::string_view needs = {};     ///< another flag
-  std::string_view help;           ///< a phrase
+  std::string_view fallback = {};       ///< what the default stands for, where its value does not say that
+  std::string_view flag = {};           ///< "--head <TYPE>"; empty: none on the command line, or one of other code
+  std::string_view verb_fallback = {};  ///< the same of verbs, where that is another
+  std::string_view section = {};        ///< heading in --help
+  std::string_view needs = {};          ///< another flag
+  std::string_view help;                ///< a phrase
   OptionVerbs verbs = OptionVerbs::all;
   OptionUse use = OptionUse::everywhere;
 

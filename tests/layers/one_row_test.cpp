@@ -51,7 +51,7 @@ TEST(OneRow, IsAllThatNamesAnElementwiseOperator) {
 }
 
 TEST(OneRow, IsAllThatNamesAnOptionOutsideOfWhatActsOnIt) {
-  for (const char* option : {"overlap_experts", "expert_exchange", "tensor_parallel", "data_parallel"})
+  for (const char* option : {"overlap_experts", "expert_exchange", "tensor_parallel"})
     for (const std::string& file : files_that_name(option))
       EXPECT_TRUE(file.starts_with("src/model/")) << option << " is named in " << file;
   // Members of C's structs, which were there before the tables.

@@ -55,7 +55,7 @@ TEST(Options, MistakesAreNamed) {
     return error_text([&] { set_options(engine_option_table(), &engine, text); });
   };
   EXPECT_EQ(found("head=bf16"), "head: expected i8 or f8_e4m3, found \"bf16\"");
-  EXPECT_EQ(found("weights=f8"), "weights: expected f32, bf16, f16, i8 or f8_e4m3, found \"f8\"");
+  EXPECT_EQ(found("weights=f8"), "weights: expected i8, f8_e4m3, f16, bf16 or f32, found \"f8\"");
   EXPECT_EQ(found("rope_frequencies=some"), "rope_frequencies: expected exact or stored, found \"some\"");
   EXPECT_EQ(found("compact_weights=yes"), "compact_weights: expected 0 or 1, found \"yes\"");
   EXPECT_EQ(found("steps_per_launch=4x"), "steps_per_launch: expected 1 to 256, found \"4x\"");
@@ -70,12 +70,12 @@ TEST(Options, MistakesAreNamed) {
 
 TEST(Options, RangesOfSamplingAreChecked) {
   const auto found = [](Sampling sampling) { return error_text([&] { check_sampling(sampling); }); };
-  EXPECT_EQ(found({.temperature = -1}), "temperature: expected a number >= 0, at most 1e+06, found -1");
+  EXPECT_EQ(found({.temperature = -1}), "temperature: expected a number >= 0, at most 1000000, found -1");
   EXPECT_EQ(found({.top_k = -1}), "top_k: expected a number >= 0, found -1");
   EXPECT_EQ(found({.top_p = 0}), "top_p: expected a number in (0, 1], found 0");
   EXPECT_EQ(found({.min_p = 1.5}), "min_p: expected a number in [0, 1], found 1.5");
   EXPECT_EQ(found({.repetition_penalty = std::numeric_limits<double>::quiet_NaN()}),
-            "repetition_penalty: expected a number > 0, at most 1e+06, found nan");
+            "repetition_penalty: expected a number > 0, at most 1000000, found nan");
 }
 
 }  // namespace
