@@ -1,4 +1,5 @@
-// Rows that are quantized where a product of quantized operands packs them: the same bits as kernels one after another.
+// LeadingDims that are quantized where a product of quantized operands packs them: the same bits as kernels one after
+// another.
 #include <gtest/gtest.h>
 
 #include "tests/kernel/type.hpp"
@@ -8,7 +9,7 @@
 namespace cermet {
 namespace {
 
-using Rows = Dims;
+using LeadingDims = Dims;
 using Value = RegionBuilder::Value;
 
 /// A weight [40, length] with a scale for each column, and the product of rows that a node quantizes; `scale` numbers
@@ -60,7 +61,7 @@ TEST(QuantizedRows, DynamicQuantization) {
 }
 
 TEST(QuantizedRows, RowsWithSmoothingFactorsAndAWeightThatIsNotConstant) {
-  for (const Rows& rows : {Rows{1}, Rows{2, 9}, Rows{3, 7, 20}}) {
+  for (const LeadingDims& rows : {LeadingDims{1}, LeadingDims{2, 9}, LeadingDims{3, 7, 20}}) {
     QuantizedProduct c;
     Dims dims = rows;
     dims.emplace_back(66);
@@ -148,7 +149,7 @@ TEST(QuantizedRows, StaticScales) {
   }
 }
 
-/// Rows of four groups, one of them empty, by weights [4, 40, 71] and their scales.
+/// LeadingDims of four groups, one of them empty, by weights [4, 40, 71] and their scales.
 TEST(QuantizedRows, OfGroups) {
   for (const bool gated : {false, true})
     for (const bool constant : {false, true})
@@ -166,7 +167,7 @@ TEST(QuantizedRows, OfGroups) {
       }
 }
 
-/// Rows of weights that are elsewhere come last; there may be no others.
+/// LeadingDims of weights that are elsewhere come last; there may be no others.
 TEST(QuantizedRows, OfGroupsWithoutAWeight) {
   for (const DType code : {DType::i8, DType::f8_e4m3})
     for (const bool gated : {false, true})
