@@ -1,4 +1,4 @@
-// LeadingDims that are quantized where a product of quantized operands packs them: the same bits as kernels one after
+// Rows that are quantized where a product of quantized operands packs them: the same bits as kernels one after
 // another.
 #include <gtest/gtest.h>
 
@@ -149,7 +149,7 @@ TEST(QuantizedRows, StaticScales) {
   }
 }
 
-/// LeadingDims of four groups, one of them empty, by weights [4, 40, 71] and their scales.
+/// Rows of four groups, one of them empty, by weights [4, 40, 71] and their scales.
 TEST(QuantizedRows, OfGroups) {
   for (const bool gated : {false, true})
     for (const bool constant : {false, true})
@@ -167,7 +167,7 @@ TEST(QuantizedRows, OfGroups) {
       }
 }
 
-/// LeadingDims of weights that are elsewhere come last; there may be no others.
+/// Rows of weights that are elsewhere come last; there may be no others.
 TEST(QuantizedRows, OfGroupsWithoutAWeight) {
   for (const DType code : {DType::i8, DType::f8_e4m3})
     for (const bool gated : {false, true})

@@ -64,9 +64,9 @@ void PlainDecoder::quantize(const std::string& module, const LinearScheme& schem
     out.scales.push_back(scale);
     for (std::int64_t k = 0; k < columns; ++k) {
       const double code = code_of(is_fp8(scheme), static_cast<float>(row[k]) / scale);
-      out.codes.emplace_back();
-      format::store_element(out.codes.data(), is_fp8(scheme) ? DType::f8_e4m3 : DType::i8,
-                            static_cast<std::int64_t>(out.codes.size()) - 1, code);
+      out.quantized.emplace_back();
+      format::store_element(out.quantized.data(), is_fp8(scheme) ? DType::f8_e4m3 : DType::i8,
+                            static_cast<std::int64_t>(out.quantized.size()) - 1, code);
       const double value = code * static_cast<double>(scale);
       row[k] = scheme.input == LinearScheme::Input::real ? static_cast<double>(rounded_to(dtype_, value))
                                                          : value;  // weight-only: dequantized while loading

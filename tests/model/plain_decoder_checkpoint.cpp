@@ -67,7 +67,7 @@ void PlainDecoder::write(const std::filesystem::path& folder, Format format) con
       const std::int64_t rows = shapes_.at(name)[0], columns = shapes_.at(name)[1];
       const bool fixed = m.scheme.input == LinearScheme::Input::fixed;
       specs.push_back({name, is_fp8(m.scheme) ? DType::f8_e4m3 : DType::i8, {rows, columns}});
-      data.push_back(m.codes);
+      data.push_back(m.quantized);
       const Vector scales(m.scales.begin(), m.scales.end());
       if (format == Format::compressed_tensors || !fixed) add(module + ".weight_scale", dtype_, {rows, 1}, scales);
       if (fixed) add(module + ".input_scale", dtype_, {1}, {static_cast<double>(m.input_scale)});
@@ -80,7 +80,7 @@ void PlainDecoder::write(const std::filesystem::path& folder, Format format) con
             const auto at = static_cast<std::size_t>(r);
             double sum = 0;
             for (std::int64_t k = 0; k < columns; ++k)
-              sum += format::load_element(m.codes.data(), DType::i8, r * columns + k);
+              sum += format::load_element(m.quantized.data(), DType::i8, r * columns + k);
             product.push_back(scales[at] * static_cast<double>(m.input_scale));
             const auto own = tensors_.find(module + ".bias");
             bias.push_back(std::nearbyint((own == tensors_.end() ? 0 : own->second[at]) / product.back() -

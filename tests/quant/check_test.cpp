@@ -59,7 +59,7 @@ TEST(Check, PassesWhatTheExportWrites) {
     round_checkpoint(small_mixture, scratch / "out", Policy::uniform(*scheme_named(scheme)));
     const QuantizedCheck result = check(scratch / "out");
     EXPECT_TRUE(result.ok()) << scheme << ": " << fmt::format("{}", fmt::join(result.violations, "\n"));
-    EXPECT_GT(result.codes, 0);
+    EXPECT_GT(result.quantized, 0);
   }
   const ScratchFolder scratch;
   ExportOptions options;

@@ -34,7 +34,7 @@ double row_error(const TensorView& w, const QuantizedWeight& q, std::int64_t row
   for (std::int64_t k = 0; k < columns; ++k) {
     const double difference =
         element(w, row * columns + k) -
-        static_cast<double>(q.scales[static_cast<std::size_t>(row)]) * element(q.codes.view, row * columns + k);
+        static_cast<double>(q.scales[static_cast<std::size_t>(row)]) * element(q.quantized.view, row * columns + k);
     error += static_cast<double>(importance[static_cast<std::size_t>(k)]) * difference * difference;
   }
   return error;
@@ -78,7 +78,7 @@ TEST(QuantizeWeight, CodesAreMadeWithTheScaleAsItIsStored) {
         const double scale = static_cast<double>(q.scales[static_cast<std::size_t>(r)]);
         EXPECT_EQ(format::rounded_to(dtype, scale), scale);
         for (std::int64_t k = 0; k < 128; ++k) {
-          const double code = element(q.codes.view, r * 128 + k), value = element(w.view, r * 128 + k);
+          const double code = element(q.quantized.view, r * 128 + k), value = element(w.view, r * 128 + k);
           EXPECT_GE(code, static_cast<double>(grid.low));
           if (code <= static_cast<double>(grid.low) || code >= 127) continue;
           EXPECT_LE(std::abs(value - scale * code), scale * 0.50001) << r << ", " << k;
@@ -105,7 +105,7 @@ TEST(QuantizeWeight, FactorsMultiplyColumnsAndRows) {
   const QuantizedWeight b =
       quantize_weight(scaled.view, {}, QuantizationGrid::int8(127.5), DType::bf16, importance, pool);
   EXPECT_EQ(a.scales, b.scales);
-  EXPECT_EQ(std::memcmp(a.codes.memory.data(), b.codes.memory.data(), 8 * 64), 0);
+  EXPECT_EQ(std::memcmp(a.quantized.memory.data(), b.quantized.memory.data(), 8 * 64), 0);
 }
 
 TEST(QuantizeWeight, ZerosAndTinyValues) {
@@ -117,7 +117,7 @@ TEST(QuantizeWeight, ZerosAndTinyValues) {
       quantize_weight(w.view, {}, QuantizationGrid::int8(127.5), DType::f16, std::vector<float>(4, 1.0f), pool);
   EXPECT_EQ(q.scales[0], 1);
   EXPECT_EQ(static_cast<double>(q.scales[1]), 0x1p-24);
-  for (std::int64_t i = 0; i < 8; ++i) EXPECT_EQ(element(q.codes.view, i), i == 5 ? 1 : 0);
+  for (std::int64_t i = 0; i < 8; ++i) EXPECT_EQ(element(q.quantized.view, i), i == 5 ? 1 : 0);
   test::expect_error(Status::unsupported, {"scale", "f16", "1000000"}, [] { stored_scale(1e6, DType::f16); });
 }
 
