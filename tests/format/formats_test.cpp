@@ -63,7 +63,7 @@ class Formats : public testing::TestWithParam<Layout> {};
 
 TEST_P(Formats, EveryCodeDecodesByItsDefinition) {
   const Layout& format = GetParam();
-  for (std::uint32_t code = 0; code < format.quantized(); ++code) {
+  for (std::uint32_t code = 0; code < format.codes(); ++code) {
     const std::uint64_t bits = code;  // room for an element of any type
     const double expected = format.decode(code), found = load_element(&bits, format.dtype, 0);
     if (std::isnan(expected)) EXPECT_TRUE(std::isnan(found)) << code;
@@ -75,7 +75,7 @@ TEST_P(Formats, EveryCodeDecodesByItsDefinition) {
 
 TEST_P(Formats, EveryCodeSurvivesARoundTrip) {
   const Layout& format = GetParam();
-  for (std::uint32_t code = 0; code < format.quantized(); ++code) {
+  for (std::uint32_t code = 0; code < format.codes(); ++code) {
     const auto value = static_cast<float>(format.decode(code));
     if (std::isnan(value)) {
       EXPECT_TRUE(format.is_nan(encoded(format.dtype, value))) << code;

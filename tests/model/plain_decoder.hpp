@@ -38,7 +38,7 @@ class PlainDecoder {
  private:
   struct Module {
     LinearScheme scheme;
-    std::vector<std::byte> codes;
+    std::vector<std::byte> quantized;
     std::vector<float> scales;
     float input_scale = 0, input_offset = 0;
   };
