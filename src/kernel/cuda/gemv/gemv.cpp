@@ -120,9 +120,9 @@ Gemv::Gemv(const Region& region, const Config& config, bool compact)
              .in_flight = stream ? static_cast<int>(config.find("in_flight").value_or(usual_in_flight(region))) : 0,
              .delays_next = prologue.delays_next(region)};
   config_.dry_run = is_short() && p.op->kind != OpKind::grouped_linear;
-  const bool aligned = prologue.quantize != nullptr && p.op->kind == OpKind::scaled_mm && p.size(1, -1) % 16 == 0;
-  programs_.push_back(program(region, aligned));
-  if (!aligned) return;
+  aligned_ = prologue.quantize != nullptr && p.op->kind == OpKind::scaled_mm && p.size(1, -1) % 16 == 0;
+  programs_.push_back(program(region, aligned_));
+  if (!aligned_) return;
   programs_.push_back(program(region, false));
   programs_.back().fallback = true;
 }

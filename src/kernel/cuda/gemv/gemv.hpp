@@ -57,7 +57,7 @@ class Gemv {
   gemv::Config config_;                ///< but for what depends on the program
   std::int64_t row_bytes_;             ///< of a weight
   bool constant_;                      ///< whether the weights are known beforehand
-  bool aligned_;                       ///< whether the first program takes aligned rows only, and the second one others
+  bool aligned_ = false;               ///< whether the first program takes aligned rows only, and the second one others
   int norm_weight_ = -1, delta_ = -1;  ///< of the norm before the product; the second operand of its sum
   int sum_ = -1, normed_ = -1;         ///< the results that hold the sum and the normalized row
   int ids_ = -1, sorted_offsets_ = -1, row_of_ = -1;  ///< of the sorting before the product: operand, and results
