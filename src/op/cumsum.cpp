@@ -58,10 +58,13 @@ std::vector<Case> cases() {
       for (DType t : {DType::f32, DType::bf16, DType::f16, DType::f64, DType::i32, DType::i64}) {
         add(std::string(name_of(t)) + "_last", t, {3, 129}, -1);
         add(std::string(name_of(t)) + "_first", t, {9, 33}, 0);
+        add(std::string(name_of(t)) + "_tall", t, {1100, 37}, 0);
       }
       add("middle", DType::f32, {3, 7, 5}, 1);
       add("long", DType::f32, {2, 1500}, 1);
       add("wide", DType::bf16, {5, 1030}, 0);
+      add("tall_middle", DType::f32, {2, 260, 21}, 1);
+      add("tall_strided", DType::f32, {300, 40}, 0, 3);
       add("one", DType::f32, {3, 1}, 1);
       add("strided_last", DType::f32, {4, 9}, 1, 3);
       add("strided_first", DType::f32, {4, 9}, 0, 3);
@@ -69,6 +72,7 @@ std::vector<Case> cases() {
       add("no_columns", DType::f32, {4, 0}, 0);
       add("nan", DType::f32, {2, 4}, 1, 0, values({1, NAN, 2, 3, INFINITY, 1, 1, 1}));
     }
+  list.push_back({"tall_and_wide", {CaseOperand{{DType::f32, {260, 4230}}}}, {{"axis", 0}}});
   list.push_back({"saturates", {CaseOperand{{DType::i32, {4}}, values({2e9, 2e9, -2e9, -2e9})}}});
   return list;
 }
