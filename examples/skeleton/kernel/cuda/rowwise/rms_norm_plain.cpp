@@ -1,7 +1,8 @@
 // Skeleton of a CUDA kernel, host half. Copy to src/kernel/cuda/FAMILY/NAME.cpp, with its device half, call its
 // namespace FAMILY_NAME_file, and add the row X(FAMILY_NAME_file, VARIABLE) to src/kernel/cuda/kernels.inc: where
-// models of cost cannot tell kernels of an operator apart, earlier rows win. The tests then compile its programs for
-// every architecture, and conformance runs it on a GPU.
+// models of cost cannot tell kernels of an operator apart, earlier rows win. The tests compile its programs for every
+// architecture and launch them on a null device, and conformance runs it on a GPU: for the operator's cases, of which
+// it must take some (`cases` in src/op/NAME.cpp). Add those that it was made for.
 #include "kernel/cuda/device/rowwise/rms_norm_plain.hpp"
 
 #include "base/checked.hpp"
@@ -10,22 +11,26 @@
 namespace cermet::cuda::rowwise_rms_norm_plain_file {
 namespace {
 
-/// Why the kernel declines a problem, as shown by `cermet explain op rms_norm --device cuda`.
+/// Why the kernel declines a problem, as shown by `cermet explain op rms_norm --device cuda`. Sizes that are symbols
+/// count at their maximum (p.size); p.target is the device.
 Decline declines(const Problem& p) {
   if (p.has(1)) return "a weight is given; this kernel takes rows without one";
   if (p.input(0).dtype != DType::f32 || p.outputs[0].dtype != DType::f32) return "x or y is not f32";
   return {};
 }
 
-/// What to compile: a header below src/, and a task in it.
+/// What to compile: a header below src/, and a task in it. A list has more than one where launches differ. Where types
+/// or sizes are compiled in, the task is a template of a Config, which config_text() (kernel/cuda/config_text.hpp)
+/// prints. Shared memory is what `shared_bytes` asks for.
 std::vector<Program> programs(const Problem&) {
   return {{.header = "kernel/cuda/device/rowwise/rms_norm_plain.cuh",
            .task = "cermet::rms_norm_plain::Task",
            .threads = rms_norm_plain::threads}};
 }
 
-/// A launch: no allocation, no strings. RowWalk merges strided leading dimensions; 0 is the program's place in the list
-/// above.
+/// A launch: no allocation, no strings. RowWalk merges strided leading dimensions, AxesBuilder
+/// (kernel/cuda/movement/axes.hpp) any axes; 0 is the program's place in the list above. Sizes are those of the call,
+/// and may be 0.
 void launch(const LaunchArgs& args, float eps) {
   const RowView operands[] = {{&args.inputs[0]}, {&args.outputs[0]}};
   const RowWalk walk(operands);
@@ -42,7 +47,7 @@ void launch(const LaunchArgs& args, float eps) {
 // scratch memory (`workspace`).
 extern const Kernel rowwise_rms_norm_plain;
 const Kernel rowwise_rms_norm_plain{
-    .name = "rowwise.rms_norm.plain",
+    .name = "rowwise.rms_norm.plain",  // what users force and disable: a family, which need not be the folder, and more
     .op = OpKind::rms_norm,
     .summary = "float32 rows without a weight; a warp for each",
     .declines = declines,

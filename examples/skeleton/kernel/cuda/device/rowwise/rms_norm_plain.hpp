@@ -1,5 +1,6 @@
 // Skeleton of a CUDA kernel, shared half: what the host passes to the task. Copy to
-// src/kernel/cuda/device/FAMILY/NAME.hpp.
+// src/kernel/cuda/device/FAMILY/NAME.hpp. A Config, for what programs are compiled for, has its place here, too:
+// kernel/cuda/device/reduce/cumsum_tiled.hpp has one with an element type.
 #pragma once
 
 #include "kernel/cuda/device/rowwise/row_params.hpp"
