@@ -12,7 +12,8 @@ namespace cermet {
 
 struct PlannedLaunch {
   std::size_t step = 0;  ///< of Executable::steps()
-  std::string program;  ///< "gemv/gemv", a foreign kernel's name; "fill", "vendor product"; empty for a call of the host
+  std::string
+      program;  ///< "gemv/gemv", a foreign kernel's name; "fill", "vendor product"; empty for a call of the host
   bool is_program = false, is_function = false, is_linkable = false, is_fallback = false;
   std::int64_t items = 0;                                                       ///< of a program
   std::int64_t blocks = 0, threads = 0, shared_bytes = 0, parameter_bytes = 0;  ///< of a program or a function

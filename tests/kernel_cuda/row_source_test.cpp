@@ -37,10 +37,10 @@ TEST(RowSource, NormWithGroupScales) {
 // Both halves of a gate are one operand.
 TEST(RowSource, Gate) {
   for (const bool interleaved : {false, true})
-    expect_golden(interleaved ? "kernel_cuda/golden/silu_and_mul_quant_interleaved.cu"
-                              : "kernel_cuda/golden/silu_and_mul_quant.cu",
-                  source_of(OpKind::silu_and_mul_quant, {TensorType{DType::bf16, {4, 512}}},
-                            {{"interleaved", interleaved}}));
+    expect_golden(
+        interleaved ? "kernel_cuda/golden/silu_and_mul_quant_interleaved.cu"
+                    : "kernel_cuda/golden/silu_and_mul_quant.cu",
+        source_of(OpKind::silu_and_mul_quant, {TensorType{DType::bf16, {4, 512}}}, {{"interleaved", interleaved}}));
 }
 
 }  // namespace

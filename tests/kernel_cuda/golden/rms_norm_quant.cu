@@ -52,7 +52,7 @@ struct Body {
 }  // namespace
 }  // namespace cermet::row_region
 
-using Task = cermet::row_region::Task<cermet::row_region::Body, cermet::RowLayout{.columns = 512, .lanes = 32, .threads = 128, .width = 8, .cluster = 1, .fold = 1, .preload_columns = false, .keep_float32 = true, .uniform = false}>;
+using Task = cermet::row_region::Task<cermet::row_region::Body, cermet::RowLayout{.columns = 512, .lanes = 32, .threads = 128, .width = 8, .keep_float32 = true}>;
 
 extern "C" __global__ void __launch_bounds__(128, 7) cermet_task(const __grid_constant__ Task::Params params, unsigned items) {
   extern __shared__ __align__(1024) char smem[];

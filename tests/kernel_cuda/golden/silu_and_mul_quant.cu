@@ -64,7 +64,7 @@ struct Body {
 }  // namespace
 }  // namespace cermet::row_region
 
-using Task = cermet::row_region::Task<cermet::row_region::Body, cermet::RowLayout{.columns = 256, .lanes = 32, .threads = 128, .width = 8, .cluster = 1, .fold = 1, .preload_columns = false, .keep_float32 = false, .uniform = false}>;
+using Task = cermet::row_region::Task<cermet::row_region::Body, cermet::RowLayout{.columns = 256, .lanes = 32, .threads = 128, .width = 8}>;
 
 extern "C" __global__ void __launch_bounds__(128, 7) cermet_task(const __grid_constant__ Task::Params params, unsigned items) {
   extern __shared__ __align__(1024) char smem[];
