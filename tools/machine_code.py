@@ -14,6 +14,8 @@ import sys
 def code(path):
     """The code sections of an image, in order."""
     elf = path.read_bytes()
+    if not elf.startswith(b"\x7fELF"):  # PTX, for devices that are compiled for when it is loaded
+        return [b"".join(line for line in elf.splitlines() if not line.startswith(b"//"))]
     table = struct.unpack_from("<Q", elf, 0x28)[0]
     size, count, names_at = struct.unpack_from("<HHH", elf, 0x3A)
     sections = [struct.unpack_from("<IIQQQQIIQQ", elf, table + i * size) for i in range(count)]

@@ -33,6 +33,16 @@
 
 namespace cermet::gemm {
 
+/// Type of the sums that the epilogue gets: promoted ones are float32, also those of int8.
+template <bool Promoted, class Sum>
+struct FinalSum {
+  using type = Sum;
+};
+template <class Sum>
+struct FinalSum<true, Sum> {
+  using type = float;
+};
+
 /// Which tile of y an item is. A whole warp constructs it.
 template <HopperConfig C>
 struct TileCoord {
@@ -344,7 +354,8 @@ struct Hopper {
                                     Slot slot) {
     constexpr int pieces = shape.pitch() / row_bytes;  // of 128 bytes of a row of results
     constexpr bool whole_tile = shape.bulk_results() && pieces * row_bytes == C.block_n * static_cast<int>(sizeof(Out));
-    using Epilogue = HopperEpilogue<E, C.block_n, C.n, b_parts, Sum, whole_tile>;
+    using Total = typename FinalSum<(promote > 0), Sum>::type;
+    using Epilogue = HopperEpilogue<E, C.block_n, C.n, b_parts, Total, whole_tile>;
     const int warp = static_cast<int>(team.warp()) % 4;
     const int row = tile.row + warpgroup * 64 + warp * 16;                    // of this warp's first
     char* const columns = shared.columns + warpgroup * shape.column_bytes();  // (BLK_N, vector_bytes)
@@ -393,7 +404,7 @@ struct Hopper {
           staging, rows_of(static_cast<Out*>(p.y), p.y_stride, p.y_group), p.y_stride);
     }
     if constexpr (epilogue::gives_two<E>) {  // through the memory that the first result has left
-      HopperEpilogue<typename E::Also, C.block_n, C.n, b_parts, Sum, false> second{
+      HopperEpilogue<typename E::Also, C.block_n, C.n, b_parts, Total, false> second{
           p.extra, columns, sums, row, tile.rows_end, tile.n, tile.group};
       second.load_rows();
       ptx::bulk_wait_read<0>();
