@@ -200,8 +200,4 @@ DType type_or_f32(const Problem& problem, std::size_t operand) {
   return problem.has(operand) ? problem.input(operand).dtype : DType::f32;
 }
 
-std::string device_type(const Problem& problem, std::size_t operand) {
-  return device_name(type_or_f32(problem, operand));
-}
-
 }  // namespace cermet::cuda

@@ -126,7 +126,5 @@ int vector_width(std::initializer_list<DType> types);
 bool is_aligned(const TensorView& vector, int width);
 /// Type of an operand; float32 where it is not given.
 DType type_or_f32(const Problem& problem, std::size_t operand);
-/// The same as device code spells it.
-std::string device_type(const Problem& problem, std::size_t operand);
 
 }  // namespace cermet::cuda
