@@ -1,6 +1,7 @@
 // conv over nhwc tensors whose groups have one channel (device/conv/depthwise.cuh).
 #include "kernel/cuda/device/conv/depthwise.hpp"
 #include "base/checked.hpp"
+#include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/conv/general.hpp"
 #include "kernel/cuda/conv/weights.hpp"
 #include "kernel/cuda/gemm/stored_rows.hpp"
@@ -79,11 +80,14 @@ std::int64_t DepthwiseConv::choose_places(const Problem& p) const {
 
 std::vector<Program> DepthwiseConv::programs() const {
   const GeneratedType epilogue = product_.epilogue();
+  const conv::DepthwiseConfig config{.type = type_,
+                                     .kernel = static_cast<int>(geometry_.kernel[2]),
+                                     .stride = static_cast<int>(geometry_.stride[2]),
+                                     .dilation = static_cast<int>(geometry_.dilation[2]),
+                                     .places = static_cast<int>(places_)};
   Program own{.header = "kernel/cuda/device/conv/depthwise.cuh",
-              .task = fmt::format("cermet::conv::Depthwise<cermet::conv::DepthwiseConfig{{.type = {}, .kernel = {}, "
-                                  ".stride = {}, .dilation = {}, .places = {}}}, {}>",
-                                  device_name(type_), geometry_.kernel[2], geometry_.stride[2], geometry_.dilation[2],
-                                  places_, epilogue.name),
+              .task = fmt::format("cermet::conv::Depthwise<cermet::conv::DepthwiseConfig{}, {}>", config_text(config),
+                                  epilogue.name),
               .prelude = epilogue.source,
               .threads = conv::depthwise_threads};
   return {std::move(own), as_fallbacks({general_.program()}).front()};

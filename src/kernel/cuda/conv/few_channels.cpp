@@ -1,6 +1,7 @@
 // conv over nhwc tensors of few channels, as first layers are (device/conv/few_channels.cuh).
 #include "kernel/cuda/device/conv/few_channels.hpp"
 #include "base/checked.hpp"
+#include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/conv/general.hpp"
 #include "kernel/cuda/conv/weights.hpp"
 #include "kernel/cuda/gemm/stored_rows.hpp"
@@ -91,12 +92,10 @@ class FewChannelsConv {
 
 std::vector<Program> FewChannelsConv::programs() const {
   const GeneratedType epilogue = product_.epilogue();
+  const conv::FewChannelsConfig config{.type = type_, .shape = shape_};
   Program own{.header = "kernel/cuda/device/conv/few_channels.cuh",
-              .task = fmt::format("cermet::conv::FewChannels<cermet::conv::FewChannelsConfig{{.type = {}, .shape = "
-                                  "{{.channels = {}, .kernel_h = {}, .kernel_w = {}, "
-                                  ".stride_h = {}, .stride_w = {}, .before_w = {}, .outputs = {}}}}}, {}>",
-                                  device_name(type_), shape_.channels, shape_.kernel_h, shape_.kernel_w,
-                                  shape_.stride_h, shape_.stride_w, shape_.before_w, shape_.outputs, epilogue.name),
+              .task = fmt::format("cermet::conv::FewChannels<cermet::conv::FewChannelsConfig{}, {}>",
+                                  config_text(config), epilogue.name),
               .prelude = epilogue.source,
               .threads = threads,
               .shared_bytes = shape_.shared_bytes(),

@@ -1,4 +1,5 @@
 #include "kernel/cuda/conv/general.hpp"
+#include "kernel/cuda/config_text.hpp"
 
 #include "base/checked.hpp"
 #include "op/operands.hpp"
@@ -53,11 +54,11 @@ GeneralConv::GeneralConv(const Region& region, bool gated)
 
 Program GeneralConv::program() const {
   const GeneratedType epilogue = product_.epilogue();
+  const conv::GeneralConfig config{
+      .type = type_, .channels_last = geometry_.channels_last, .transposed = transposed_, .gated = gated_};
   return {.header = "kernel/cuda/device/conv/general.cuh",
-          .task = fmt::format("cermet::conv::General<cermet::conv::GeneralConfig{{.type = {}, .channels_last = {}, "
-                              ".transposed = {}{}}}, {}>",
-                              device_name(type_), device_name(geometry_.channels_last), device_name(transposed_),
-                              gated_ ? ", .gated = true" : "", epilogue.name),
+          .task = fmt::format("cermet::conv::General<cermet::conv::GeneralConfig{}, {}>", config_text(config),
+                              epilogue.name),
           .prelude = epilogue.source,
           .threads = conv::general_threads};
 }

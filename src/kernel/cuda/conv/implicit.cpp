@@ -1,6 +1,7 @@
 // conv over nhwc tensors as an implicit matrix product (device/conv/implicit.cuh).
 #include "kernel/cuda/device/conv/implicit.hpp"
 #include "base/checked.hpp"
+#include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/conv/general.hpp"
 #include "kernel/cuda/conv/weights.hpp"
 #include "kernel/cuda/gemm/stored_rows.hpp"
@@ -93,15 +94,15 @@ ImplicitConv::ImplicitConv(const Region& region, const Config& config)
 
 Program ImplicitConv::program(int tile, bool vectors) const {
   const GeneratedType epilogue = product_.epilogue();
-  return {
-      .header = "kernel/cuda/device/conv/implicit.cuh",
-      .task = fmt::format("cermet::conv::Implicit<cermet::conv::ImplicitConfig{{.type = {}, .tensor = {}, .block = {}, "
-                          ".stages = {}, .vectors = {}}}, {}>",
-                          device_name(type_), device_name(tensor_), tile, stages_, device_name(vectors), epilogue.name),
-      .prelude = epilogue.source,
-      .threads = threads,
-      .shared_bytes = shared_bytes(tensor_, tile, stages_),
-      .min_blocks = tile == small_tile ? 2 : 1};
+  const conv::ImplicitConfig config{
+      .type = type_, .tensor = tensor_, .block = tile, .stages = stages_, .vectors = vectors};
+  return {.header = "kernel/cuda/device/conv/implicit.cuh",
+          .task = fmt::format("cermet::conv::Implicit<cermet::conv::ImplicitConfig{}, {}>", config_text(config),
+                              epilogue.name),
+          .prelude = epilogue.source,
+          .threads = threads,
+          .shared_bytes = shared_bytes(tensor_, tile, stages_),
+          .min_blocks = tile == small_tile ? 2 : 1};
 }
 
 /// The sizes of tiles that launches choose from; then, for what is not aligned, small tiles that read elements, and the

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/conv/weights.hpp"
 #include "kernel/cuda/device/conv/single_pixels.hpp"
 #include "kernel/cuda/gemm/product.hpp"
@@ -179,12 +180,16 @@ class SinglePixelsConv {
 
 std::vector<Program> SinglePixelsConv::programs() const {
   const GeneratedType first = first_.product.epilogue(), second = second_.product.epilogue();
+  const conv::SinglePixelsConfig config{.type = type_,
+                                        .channels = shape_.channels,
+                                        .few = shape_.few,
+                                        .outputs = shape_.outputs,
+                                        .cluster = shape_.cluster,
+                                        .rounds_mean = rounds_mean_,
+                                        .rounds_few = rounds_few_};
   return {{.header = "kernel/cuda/device/conv/single_pixels.cuh",
-           .task = fmt::format("cermet::conv::SinglePixels<cermet::conv::SinglePixelsConfig{{.type = {}, .channels = "
-                               "{}, .few = {}, .outputs = {}, .cluster = {}, "
-                               ".rounds_mean = {}, .rounds_few = {}}}, {}, {}>",
-                               device_name(type_), shape_.channels, shape_.few, shape_.outputs, shape_.cluster,
-                               device_name(rounds_mean_), device_name(rounds_few_), first.name, second.name),
+           .task = fmt::format("cermet::conv::SinglePixels<cermet::conv::SinglePixelsConfig{}, {}, {}>",
+                               config_text(config), first.name, second.name),
            .prelude = first.name == second.name ? first.source : first.source + second.source,
            .threads = SinglePixelsShape::threads,
            .shared_bytes = shape_.shared_bytes(),

@@ -2,6 +2,7 @@
 #include "kernel/cuda/device/image/points.hpp"
 
 #include "base/checked.hpp"
+#include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/image/positions.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
@@ -57,9 +58,9 @@ void align_regions(const LaunchArgs& args, const roi::Rule& rule) {
 }
 
 std::vector<Program> programs(const Problem& p, const char* task) {
+  const points::Config config{.x = p.input(0).dtype, .points = p.input(1).dtype};
   return {{.header = "kernel/cuda/device/image/points.cuh",
-           .task = fmt::format("cermet::points::{}<cermet::points::Config{{.x = {}, .points = {}}}>", task,
-                               device_name(p.input(0).dtype), device_name(p.input(1).dtype)),
+           .task = fmt::format("cermet::points::{}<cermet::points::Config{}>", task, config_text(config)),
            .threads = points::threads}};
 }
 

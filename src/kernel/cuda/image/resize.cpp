@@ -3,6 +3,7 @@
 
 #include "base/checked.hpp"
 #include "format/element.hpp"
+#include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
@@ -97,15 +98,15 @@ std::vector<Program> programs(const Problem& p) {
   const bool nearest = p.attributes.text("mode") == "nearest";
   const DType type = nearest ? word_of(p.input(0).dtype) : p.input(0).dtype;
   const std::string header = "kernel/cuda/device/image/resize.cuh";
-  const auto program = [&](std::size_t run) -> Program {
+  const auto program = [&](int run) -> Program {
+    const resize::Config config{.type = type, .nearest = nearest, .run = run};
     return {.header = header,
-            .task = fmt::format("cermet::resize::Task<cermet::resize::Config{{.type = {}, .nearest = {}, .run = {}}}>",
-                                device_name(type), device_name(nearest), run),
+            .task = fmt::format("cermet::resize::Task<cermet::resize::Config{}>", config_text(config)),
             .threads = resize::threads};
   };
   return {{.header = header, .task = "cermet::resize::TableTask", .threads = resize::threads},
           program(1),
-          program(16 / size_of(type))};
+          program(16 / static_cast<int>(size_of(type)))};
 }
 
 }  // namespace

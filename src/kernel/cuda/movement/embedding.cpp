@@ -1,6 +1,7 @@
 // Host half of the embedding task.
 #include "kernel/cuda/device/movement/embedding.hpp"
 
+#include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
@@ -12,13 +13,13 @@ namespace {
 int threads_of(const Problem& problem) { return problem.size(1, 1) > 2048 ? 256 : 128; }
 
 std::vector<Program> programs(const Problem& problem) {
-  const DType table = problem.input(1).dtype, out = problem.outputs[0].dtype;
-  return {
-      {.header = "kernel/cuda/device/movement/embedding.cuh",
-       .task = fmt::format(
-           "cermet::embedding::Task<cermet::embedding::Config{{.hidden = {}, .table = {}, .out = {}, .threads = {}}}>",
-           problem.size(1, 1), device_name(table), device_name(out), threads_of(problem)),
-       .threads = threads_of(problem)}};
+  const embedding::Config config{.hidden = static_cast<int>(problem.size(1, 1)),
+                                 .table = problem.input(1).dtype,
+                                 .out = problem.outputs[0].dtype,
+                                 .threads = threads_of(problem)};
+  return {{.header = "kernel/cuda/device/movement/embedding.cuh",
+           .task = fmt::format("cermet::embedding::Task<cermet::embedding::Config{}>", config_text(config)),
+           .threads = config.threads}};
 }
 
 /// Rows of a matrix or of several start at multiples of 16 bytes.

@@ -1,6 +1,7 @@
 // Host half of scatter: a copy, then the updates.
 #include "kernel/cuda/device/movement/scatter.hpp"
 #include "base/checked.hpp"
+#include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/movement/copy.hpp"
 #include "kernel/cuda/movement/update_step.hpp"
@@ -83,11 +84,10 @@ const Kernel movement_scatter{
     },
     .programs = [](const Problem& p) -> std::vector<Program> {
       const UpdateStep step = update_step(p);
+      const scatter::Config config{.type = step.dtype, .reduction = step.reduction};
       const auto program = [&](const char* task) {
         return Program{.header = "kernel/cuda/device/movement/scatter.cuh",
-                       .task = fmt::format("cermet::scatter::{}<cermet::scatter::Config{{.type = {}, .reduction = "
-                                           "cermet::scatter::Reduction::{}}}>",
-                                           task, device_name(step.dtype), step.reduction),
+                       .task = fmt::format("cermet::scatter::{}<cermet::scatter::Config{}>", task, config_text(config)),
                        .threads = scatter::threads};
       };
       std::vector<Program> list{copy_program(), program("Places")};

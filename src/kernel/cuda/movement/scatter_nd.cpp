@@ -1,6 +1,7 @@
 // Host half of scatter_nd: a copy, then the updates.
 #include "kernel/cuda/device/movement/scatter_nd.hpp"
 #include "base/checked.hpp"
+#include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/movement/coordinates.hpp"
 #include "kernel/cuda/movement/copy.hpp"
@@ -70,13 +71,12 @@ const Kernel movement_scatter_nd{
     },
     .programs = [](const Problem& p) -> std::vector<Program> {
       const UpdateStep step = update_step(p);
+      const scatter_nd::Config config{.type = step.dtype, .reduction = step.reduction};
       const char* header = "kernel/cuda/device/movement/scatter_nd.cuh";
       return {copy_program(),
               {.header = header, .task = "cermet::scatter_nd::Find", .threads = scatter_nd::threads},
               {.header = header,
-               .task = fmt::format("cermet::scatter_nd::Apply<cermet::scatter_nd::Config{{.type = {}, .reduction = "
-                                   "cermet::scatter::Reduction::{}}}>",
-                                   device_name(step.dtype), step.reduction),
+               .task = fmt::format("cermet::scatter_nd::Apply<cermet::scatter_nd::Config{}>", config_text(config)),
                .threads = scatter_nd::threads}};
     }};
 

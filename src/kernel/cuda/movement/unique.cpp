@@ -2,6 +2,7 @@
 #include <bit>
 
 #include "base/checked.hpp"
+#include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/device/movement/unique.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/task.hpp"
@@ -93,7 +94,8 @@ const Kernel movement_unique{
       return (padded(slices) + 3 * slices + 1) * static_cast<std::int64_t>(sizeof(std::uint32_t));
     },
     .programs = [](const Problem& p) -> std::vector<Program> {
-      const std::string config = fmt::format("<cermet::unique::Config{{.type = {}}}>", device_name(p.input(0).dtype));
+      const std::string config =
+          fmt::format("<cermet::unique::Config{}>", config_text(unique::Config{.type = p.input(0).dtype}));
       std::vector<Program> list;
       for (const std::string& task :
            {std::string("Start"), "Pass" + config, "Groups" + config, std::string("Lists"), "Values" + config})

@@ -1,22 +1,27 @@
 // What the tasks of scatter and scatter_nd are compiled for.
 #pragma once
 
-#include <string>
-
+#include "kernel/cuda/device/movement/combine.hpp"
 #include "op/schema/problem.hpp"
 
 namespace cermet::cuda {
 
 struct UpdateStep {
   DType dtype;
-  std::string reduction;
+  scatter::Reduction reduction;
 };
 
 /// Elements that are only moved are distinguished by their size alone; booleans are combined as bytes of 0 and 1.
 inline UpdateStep update_step(const Problem& p) {
-  const std::string& reduction = p.attributes.text("reduction");
+  using enum scatter::Reduction;
+  const std::string& name = p.attributes.text("reduction");
+  const scatter::Reduction reduction = name == "sum"    ? sum
+                                       : name == "prod" ? prod
+                                       : name == "max"  ? max
+                                       : name == "min"  ? min
+                                                        : none;
   const DType dtype = p.input(0).dtype;
-  if (reduction == "none") {
+  if (reduction == none) {
     switch (size_of(dtype)) {
       case 1: return {DType::u8, reduction};
       case 2: return {DType::u16, reduction};
@@ -25,7 +30,7 @@ inline UpdateStep update_step(const Problem& p) {
     }
   }
   if (dtype != DType::boolean) return {dtype, reduction};
-  return {DType::u8, reduction == "sum" ? "max" : reduction == "prod" ? "min" : reduction};
+  return {DType::u8, reduction == sum ? max : reduction == prod ? min : reduction};
 }
 
 }  // namespace cermet::cuda

@@ -3,6 +3,7 @@
 
 #include "kernel/cuda/pointwise/pointwise.hpp"
 #include "kernel/cuda/pointwise/pointwise_region.hpp"
+#include "op/cast.hpp"
 
 namespace cermet::cuda::pointwise_cast_file {
 namespace {
@@ -12,11 +13,13 @@ int width_of(const Problem& p) { return tile_width(std::max(size_of(p.input(0).d
 std::vector<Program> programs(const Problem& p, const Config& config) {
   return tile_programs(
       "kernel/cuda/device/pointwise/cast.cuh",
-      [&](std::string_view tiling) {
-        return fmt::format(
-            "cermet::cast::Task<cermet::cast::Config{{.tiling = {}, .x = {}, .y = {}, .rounding = "
-            "cermet::format::Rounding::{}, .width = {}}}>",
-            tiling, device_type(p, 0), device_name(p.outputs[0].dtype), p.attributes.text("rounding"), width_of(p));
+      [&](Tiling tiling) {
+        const cast::Config device{.tiling = tiling,
+                                  .x = p.input(0).dtype,
+                                  .y = p.outputs[0].dtype,
+                                  .rounding = cast_rounding(p.attributes),
+                                  .width = width_of(p)};
+        return fmt::format("cermet::cast::Task<cermet::cast::Config{}>", config_text(device));
       },
       TileChoice(config));
 }

@@ -6,27 +6,30 @@
 namespace cermet::cuda::pointwise_gated_file {
 namespace {
 
-std::string_view function_of(const Problem& p) {
-  if (p.op->kind == OpKind::silu_and_mul) return "silu";
-  if (p.op->kind == OpKind::swiglu_clamped) return "clamped";
+gated::Function function_of(const Problem& p) {
+  using enum gated::Function;
+  if (p.op->kind == OpKind::silu_and_mul) return silu;
+  if (p.op->kind == OpKind::swiglu_clamped) return clamped;
   const std::string& form = p.attributes.text("approximate");
-  return form == "tanh" ? "gelu_tanh" : form == "quick" ? "gelu_quick" : "gelu";
+  return form == "tanh" ? gelu_tanh : form == "quick" ? gelu_quick : gelu;
 }
 
 int width_of(const Problem& p) { return tile_width(std::max(size_of(p.input(0).dtype), size_of(p.outputs[0].dtype))); }
 
-int own_blocks(const Problem& p) { return function_of(p) == "silu" ? 4 : 3; }
+int own_blocks(const Problem& p) { return function_of(p) == gated::Function::silu ? 4 : 3; }
 
 std::vector<Program> programs(const Problem& p, const Config& config) {
   return tile_programs(
       "kernel/cuda/device/pointwise/gated.cuh",
-      [&](std::string_view tiling) {
-        return fmt::format(
-            "cermet::gated::Task<cermet::gated::Config{{.tiling = {}, .function = cermet::gated::Function::{}, .layout "
-            "= {{.gate_first = {}, .interleaved = "
-            "{}}}, .x = {}, .y = {}, .width = {}}}>",
-            tiling, function_of(p), p.attributes.text("gate") == "first", p.attributes.flag("interleaved"),
-            device_type(p, 0), device_name(p.outputs[0].dtype), width_of(p));
+      [&](Tiling tiling) {
+        const gated::Config device{.tiling = tiling,
+                                   .function = function_of(p),
+                                   .layout = {.gate_first = p.attributes.text("gate") == "first",
+                                              .interleaved = p.attributes.flag("interleaved")},
+                                   .x = p.input(0).dtype,
+                                   .y = p.outputs[0].dtype,
+                                   .width = width_of(p)};
+        return fmt::format("cermet::gated::Task<cermet::gated::Config{}>", config_text(device));
       },
       TileChoice(config, own_blocks(p)));
 }

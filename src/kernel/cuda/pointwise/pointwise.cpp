@@ -19,12 +19,14 @@ bool is_plain(const Problem& p) {
 std::vector<Program> programs(const Problem& p, const Config& config) {
   std::vector<Program> list = tile_programs(
       "kernel/cuda/device/pointwise/pointwise.cuh",
-      [&](std::string_view tiling) {
-        return fmt::format(
-            "cermet::pointwise::Task<cermet::pointwise::{}_row, cermet::pointwise::Config{{.tiling = {}, .in = {}, "
-            ".out = {}, .width = {}, .binary = {}}}>",
-            p.op->name, tiling, device_name(p.input(0).dtype), device_name(p.outputs[0].dtype), width_of(p),
-            p.inputs.size() > 1);
+      [&](Tiling tiling) {
+        const pointwise::Config device{.tiling = tiling,
+                                       .in = p.input(0).dtype,
+                                       .out = p.outputs[0].dtype,
+                                       .width = width_of(p),
+                                       .binary = p.inputs.size() > 1};
+        return fmt::format("cermet::pointwise::Task<cermet::pointwise::{}_row, cermet::pointwise::Config{}>",
+                           p.op->name, config_text(device));
       },
       TileChoice(config));
   if (is_plain(p)) list.front() = list.back();

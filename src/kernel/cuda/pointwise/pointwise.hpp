@@ -20,7 +20,7 @@ inline constexpr int tile_vectors = 2;  ///< as in device/pointwise/tile.cuh
 constexpr int tile_width(std::size_t widest) { return std::min(8, static_cast<int>(16 / widest)); }
 
 /// The tilings for which an elementwise task is compiled, in the order of its programs.
-inline constexpr std::array<std::string_view, 2> tilings{"simple", "general"};
+inline constexpr std::array tilings{Tiling::simple, Tiling::general};
 /// How elements lie over threads where all is aligned and there are many: vectors of each thread, and blocks that must
 /// fit on an SM.
 struct TileChoice {
@@ -31,8 +31,8 @@ struct TileChoice {
   /// What a configuration says, or the kernel's own choice, which differs in its blocks.
   explicit TileChoice(const Config& config, int own_blocks = 3);
 };
-/// The programs of an elementwise task; task("simple") is its C++ type with that tiling.
-std::vector<Program> tile_programs(const char* header, const std::function<std::string(std::string_view tiling)>& task,
+/// The programs of an elementwise task; task(Tiling::simple) is its C++ type with that tiling.
+std::vector<Program> tile_programs(const char* header, const std::function<std::string(Tiling tiling)>& task,
                                    const TileChoice& choice);
 /// The kernel's own choice, then "vectors=1 blocks=3" and such.
 std::vector<Config> tile_configs(int own_blocks = 3);

@@ -89,8 +89,8 @@ std::vector<Program> programs(const Region& region, const Config& config) {
   const int width = tile_width(PlaceBytes(program).widest);
   std::vector<Program> list = tile_programs(
       "kernel/cuda/device/pointwise/region_task.cuh",
-      [&](std::string_view tiling) {
-        return fmt::format("cermet::pointwise::RegionTask<cermet::pointwise::Body, {}, {}>", tiling, width);
+      [&](Tiling tiling) {
+        return fmt::format("cermet::pointwise::RegionTask<cermet::pointwise::Body, {}, {}>", name_of(tiling), width);
       },
       TileChoice(config, min_blocks_of(program, width)));
   for (Program& p : list) p.prelude = prelude(program);

@@ -17,15 +17,19 @@ int width_of(const Problem& p) { return vector_width({p.input(0).dtype, p.output
 std::vector<Program> programs(const Problem& p, const Config& config) {
   return tile_programs(
       "kernel/cuda/device/pointwise/quantize.cuh",
-      [&](std::string_view tiling) {
-        return fmt::format(
-            "cermet::quantize::{}<cermet::quantize::Config{{.tiling = {}, .x = {}, .y = {}, .multiply = {}, "
-            ".has_offset = {}, .offset = {}, "
-            ".has_zero_point = {}, .saturate = {}, .grouped = {}, .width = {}}}>",
-            is_dequantize(p) ? "DequantizeTask" : "QuantizeTask", tiling, device_type(p, 0),
-            device_name(p.outputs[0].dtype), multiplies(p), p.has(op::quantize::offset),
-            device_type(p, op::quantize::offset), p.has(op::quantize::zero_point),
-            is_dequantize(p) || p.attributes.flag("saturate"), is_grouped(p), width_of(p));
+      [&](Tiling tiling) {
+        const quantize::Config device{.tiling = tiling,
+                                      .x = p.input(0).dtype,
+                                      .y = p.outputs[0].dtype,
+                                      .multiply = multiplies(p),
+                                      .has_offset = p.has(op::quantize::offset),
+                                      .offset = type_or_f32(p, op::quantize::offset),
+                                      .has_zero_point = p.has(op::quantize::zero_point),
+                                      .saturate = is_dequantize(p) || p.attributes.flag("saturate"),
+                                      .grouped = is_grouped(p),
+                                      .width = width_of(p)};
+        return fmt::format("cermet::quantize::{}<cermet::quantize::Config{}>",
+                           is_dequantize(p) ? "DequantizeTask" : "QuantizeTask", config_text(device));
       },
       TileChoice(config));
 }

@@ -124,14 +124,14 @@ double tile_cost(const Region& region, const TileChoice& choice, const DeviceLim
          least * std::max(1.0, limits.read_bytes_per_second / region.target()->multiprocessors * latency / in_flight);
 }
 
-std::vector<Program> tile_programs(const char* header, const std::function<std::string(std::string_view tiling)>& task,
+std::vector<Program> tile_programs(const char* header, const std::function<std::string(Tiling tiling)>& task,
                                    const TileChoice& choice) {
   std::vector<Program> list;
-  for (const std::string_view tiling : tilings)
+  for (const Tiling tiling : tilings)
     list.push_back({.header = header,
-                    .task = task(fmt::format("cermet::Tiling::{}", tiling)),
+                    .task = task(tiling),
                     .threads = pointwise_threads,
-                    .min_blocks = tiling == "simple" ? choice.blocks : 1,
+                    .min_blocks = tiling == Tiling::simple ? choice.blocks : 1,
                     .may_spill = choice.has_more_blocks});
   return list;
 }

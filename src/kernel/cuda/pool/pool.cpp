@@ -2,6 +2,7 @@
 #include "kernel/cuda/device/pool/pool.hpp"
 
 #include "base/checked.hpp"
+#include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/image/positions.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
@@ -59,17 +60,16 @@ Decline declines(const Problem& p) {
   return std::nullopt;
 }
 
-std::vector<Program> programs(const Problem& p, const char* kind) {
+std::vector<Program> programs(const Problem& p, pool::Kind kind) {
   const DType type = p.input(0).dtype;
-  const auto program = [&](std::size_t run) -> Program {
+  const auto program = [&](int run) -> Program {
+    const pool::Config config{.type = type, .kind = kind, .run = run};
     return {.header = "kernel/cuda/device/pool/pool.cuh",
-            .task = fmt::format(
-                "cermet::pool::Task<cermet::pool::Config{{.type = {}, .kind = cermet::pool::Kind::{}, .run = {}}}>",
-                device_name(type), kind, run),
+            .task = fmt::format("cermet::pool::Task<cermet::pool::Config{}>", config_text(config)),
             .threads = pool::threads};
   };
   std::vector<Program> list{program(1)};
-  if (is_channels_last(p.attributes)) list.push_back(program(16 / size_of(type)));
+  if (is_channels_last(p.attributes)) list.push_back(program(16 / static_cast<int>(size_of(type))));
   return list;
 }
 
@@ -88,7 +88,7 @@ const Kernel pool_max{.name = "pool.max",
                           launch(args, pooling);
                         };
                       },
-                      .programs = [](const Problem& p) { return programs(p, "max"); }};
+                      .programs = [](const Problem& p) { return programs(p, pool::Kind::max); }};
 extern const Kernel pool_average;
 const Kernel pool_average{
     .name = "pool.average",
@@ -99,7 +99,7 @@ const Kernel pool_average{
       return [pooling = Pooling{pool_window(p.attributes, p.input(0).rank()), p.attributes.flag("count_include_pad")}](
                  const LaunchArgs& args) { launch(args, pooling); };
     },
-    .programs = [](const Problem& p) { return programs(p, "average"); }};
+    .programs = [](const Problem& p) { return programs(p, pool::Kind::average); }};
 extern const Kernel pool_norm;
 const Kernel pool_norm{.name = "pool.norm",
                        .op = OpKind::lp_pool,
@@ -110,6 +110,6 @@ const Kernel pool_norm{.name = "pool.norm",
                                                    .power = static_cast<int>(p.attributes.integer("p"))}](
                                     const LaunchArgs& args) { launch(args, pooling); };
                        },
-                       .programs = [](const Problem& p) { return programs(p, "norm"); }};
+                       .programs = [](const Problem& p) { return programs(p, pool::Kind::norm); }};
 
 }  // namespace cermet::cuda::pool_pool_file

@@ -1,5 +1,6 @@
 // Host half of cumsum.
 #include "base/checked.hpp"
+#include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/device/reduce/scan.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/task.hpp"
@@ -45,8 +46,8 @@ const Kernel scan_cumsum{
     },
     .programs = [](const Problem& p) -> std::vector<Program> {
       return {{.header = "kernel/cuda/device/reduce/scan.cuh",
-               .task = fmt::format("cermet::scan::{}<cermet::scan::Config{{.type = {}}}>",
-                                   scan_of(p).by_line ? "Lines" : "Columns", device_name(p.input(0).dtype)),
+               .task = fmt::format("cermet::scan::{}<cermet::scan::Config{}>", scan_of(p).by_line ? "Lines" : "Columns",
+                                   config_text(scan::Config{.type = p.input(0).dtype})),
                .threads = scan::threads,
                .shared_bytes = 256}};
     }};

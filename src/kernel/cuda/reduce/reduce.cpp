@@ -1,6 +1,7 @@
 #include "kernel/cuda/reduce/reduce.hpp"
 
 #include "base/checked.hpp"
+#include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/device/reduce/reduce.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 #include "op/moved_view.hpp"
@@ -20,24 +21,24 @@ constexpr std::int64_t warp_terms = 1024;
 constexpr std::int64_t range_terms(bool rows) { return rows ? 4096 : 256; }
 constexpr std::int64_t most_partials = 1 << 18;  ///< floats of the workspace
 
-std::string_view kind_name(Reduction kind) {
+reduce::Kind kind_of(Reduction kind) {
   switch (kind) {
-    case Reduction::sum: return "sum";
-    case Reduction::mean: return "mean";
-    case Reduction::prod: return "prod";
-    case Reduction::max: return "max";
-    case Reduction::min: return "min";
+    case Reduction::sum: return reduce::Kind::sum;
+    case Reduction::mean: return reduce::Kind::mean;
+    case Reduction::prod: return reduce::Kind::prod;
+    case Reduction::max: return reduce::Kind::max;
+    case Reduction::min: return reduce::Kind::min;
   }
-  return "sum";
+  return reduce::Kind::sum;
 }
 
 Program program_of(const ReducePlan& plan, DType x, DType out, int group) {
   // A mean is a sum that is divided at the end.
   const Reduction kind = plan.kind == Reduction::mean ? Reduction::sum : plan.kind;
+  const reduce::Config config{.kind = kind_of(kind), .x = x, .out = out, .group = group};
   return {.header = "kernel/cuda/device/reduce/reduce.cuh",
-          .task = fmt::format("cermet::reduce::{}<cermet::reduce::Config{{.kind = cermet::reduce::Kind::{}, .x = {}, "
-                              ".out = {}, .group = {}}}>",
-                              plan.rows ? "Rows" : "Columns", kind_name(kind), device_name(x), device_name(out), group),
+          .task = fmt::format("cermet::reduce::{}<cermet::reduce::Config{}>", plan.rows ? "Rows" : "Columns",
+                              config_text(config)),
           .threads = reduce::threads,
           .shared_bytes = plan.rows ? 256 : reduce::threads * 8 * 4};
 }
@@ -99,15 +100,13 @@ void combine_ranges(const LaunchArgs& args, std::size_t first, const ReducePlan&
 std::vector<Program> reduce_programs(const ReducePlan& plan) {
   if (plan.x == DType::f64)
     return {{.header = "kernel/cuda/device/reduce/doubles.cuh",
-             .task = fmt::format("cermet::reduce::Doubles<cermet::reduce::Kind::{}>", kind_name(plan.kind)),
+             .task = fmt::format("cermet::reduce::Doubles<{}>", name_of(kind_of(plan.kind))),
              .threads = reduce::threads}};
   if (is_plain(plan.x))
-    return {
-        {.header = "kernel/cuda/device/reduce/integers.cuh",
-         .task = fmt::format(
-             "cermet::reduce::Integers<cermet::reduce::IntegerConfig{{.kind = cermet::reduce::Kind::{}, .type = {}}}>",
-             kind_name(plan.kind), device_name(plan.x)),
-         .threads = reduce::threads}};
+    return {{.header = "kernel/cuda/device/reduce/integers.cuh",
+             .task = fmt::format("cermet::reduce::Integers<cermet::reduce::IntegerConfig{}>",
+                                 config_text(reduce::IntegerConfig{.kind = kind_of(plan.kind), .type = plan.x})),
+             .threads = reduce::threads}};
   return {program_of(plan, plan.x, plan.out, reduce::threads),
           program_of(plan, plan.x, plan.out, plan.rows ? 32 : reduce::threads),
           program_of(plan, plan.x, DType::f32, reduce::threads),

@@ -2,6 +2,7 @@
 #include <bit>
 
 #include "base/checked.hpp"
+#include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/device/reduce/topk.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/sampling/rows.hpp"
@@ -58,11 +59,13 @@ const Kernel reduce_topk{
     .bind = [](const Problem&) -> Launcher { return launch; },
     .programs = [](const Problem& p, const Config& config) -> std::vector<Program> {
       const std::int64_t sorted = sorted_of(p), rank_bytes = size_of(p.input(0).dtype) == 8 ? 16 : 8;
+      const topk::Config device{.type = p.input(0).dtype,
+                                .k = static_cast<int>(p.attributes.integer("k")),
+                                .sorted = static_cast<int>(sorted),
+                                .largest = p.attributes.flag("largest"),
+                                .threads = threads_of(p, config)};
       return {{.header = "kernel/cuda/device/reduce/topk.cuh",
-               .task = fmt::format("cermet::topk::Task<cermet::topk::Config{{.type = {}, .k = {}, .sorted = {}, "
-                                   ".largest = {}, .threads = {}}}>",
-                                   device_name(p.input(0).dtype), p.attributes.integer("k"), sorted,
-                                   device_name(p.attributes.flag("largest")), threads_of(p, config)),
+               .task = fmt::format("cermet::topk::Task<cermet::topk::Config{}>", config_text(device)),
                .threads = threads_of(p, config),
                .shared_bytes = (std::max<std::int64_t>(sorted, 1) + 32) * rank_bytes + 257 * 8}};
     },

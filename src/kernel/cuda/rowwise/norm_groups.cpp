@@ -47,14 +47,17 @@ class GroupPrograms {
         programs.push_back(staged_program(p, v.layout));
         continue;
       }
+      const group_norm::Config config{.layout = v.layout,
+                                      .x = p.input(0).dtype,
+                                      .y = p.outputs[0].dtype,
+                                      .weights = p.has(1),
+                                      .biases = p.has(2),
+                                      .weight = type_or_f32(p, 1),
+                                      .bias = type_or_f32(p, 2),
+                                      .positions = v.layout.width > 1 ? static_cast<int>(positions_) : 0};
       programs.push_back(variant_program(
           "kernel/cuda/device/rowwise/group_norm.cuh",
-          fmt::format("cermet::group_norm::Task<cermet::group_norm::Config{{.layout = {}, .x = {}, .y = {}, "
-                      ".weights = {}, .biases = {}, .weight = {}, .bias = {}, "
-                      ".positions = {}}}>",
-                      layout_text(v.layout), device_type(p, 0), device_name(p.outputs[0].dtype), p.has(1), p.has(2),
-                      device_type(p, 1), device_type(p, 2), v.layout.width > 1 ? positions_ : 0),
-          v));
+          fmt::format("cermet::group_norm::Task<cermet::group_norm::Config{}>", config_text(config)), v));
     }
     return programs;
   }
@@ -72,12 +75,19 @@ class GroupPrograms {
     const std::int64_t own = div_up(length_, std::int64_t{width_} * l.threads * l.cluster);
     const std::int64_t staged = std::min(own, staged_vectors), held = std::min(own - staged, more_vectors);
     const std::int64_t bytes = staged * l.threads * width_ * byte_size(p.input(0).dtype);
+    const group_norm::StagedConfig config{.x = p.input(0).dtype,
+                                          .y = p.outputs[0].dtype,
+                                          .weights = p.has(1),
+                                          .biases = p.has(2),
+                                          .weight = type_or_f32(p, 1),
+                                          .bias = type_or_f32(p, 2),
+                                          .columns = static_cast<int>(length_),
+                                          .positions = static_cast<int>(positions_),
+                                          .width = width_,
+                                          .staged = static_cast<int>(staged),
+                                          .held = static_cast<int>(held)};
     return {.header = "kernel/cuda/device/rowwise/group_norm_staged.cuh",
-            .task = fmt::format("cermet::group_norm::Staged<cermet::group_norm::StagedConfig{{.x = {}, .y = {}, "
-                                ".weights = {}, .biases = {}, .weight = {}, "
-                                ".bias = {}, .columns = {}, .positions = {}, .width = {}, .staged = {}, .held = {}}}>",
-                                device_type(p, 0), device_name(p.outputs[0].dtype), p.has(1), p.has(2),
-                                device_type(p, 1), device_type(p, 2), length_, positions_, width_, staged, held),
+            .task = fmt::format("cermet::group_norm::Staged<cermet::group_norm::StagedConfig{}>", config_text(config)),
             .threads = l.threads,
             .shared_bytes = group_norm::cluster_moments_bytes(l.threads, l.cluster) + bytes,
             .cluster = l.cluster,

@@ -58,24 +58,25 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
   const DynamicQuant op(p);
   const RowVariants variants(configured(needs_of(p), config));
   std::vector<Program> list;
-  const std::vector<std::string_view> passes =
-      op.per_tensor ? std::vector<std::string_view>{"range", "quantize"} : std::vector<std::string_view>{"only"};
-  for (const std::string_view pass : passes)
-    for (const RowVariant& variant : variants.list())
+  using dynamic_quant::Index, dynamic_quant::Pass;
+  const std::vector<Pass> passes = op.per_tensor ? std::vector{Pass::range, Pass::quantize} : std::vector{Pass::only};
+  for (const Pass pass : passes)
+    for (const RowVariant& variant : variants.list()) {
+      const dynamic_quant::Config device{.layout = variant.layout,
+                                         .x = p.input(0).dtype,
+                                         .smooths = p.has(smooth_operand),
+                                         .smooth = type_or_f32(p, smooth_operand),
+                                         .indexed = !p.has(index_operand) ? Index::none
+                                                    : op.offsets          ? Index::offsets
+                                                                          : Index::ids,
+                                         .index = p.has(index_operand) ? p.input(index_operand).dtype : DType::i32,
+                                         .pass = pass};
       list.push_back(variant_program(
           "kernel/cuda/device/rowwise/dynamic_quant.cuh",
-          fmt::format(
-              "cermet::dynamic_quant::Task<cermet::dynamic_quant::Config{{.layout = {}, .x = {}, .smooths = {}, "
-              ".smooth = {}, "
-              ".indexed = cermet::dynamic_quant::Index::{}, .index = {}, .pass = cermet::dynamic_quant::Pass::{}, .out "
-              "= {}}}>",
-              layout_text(variant.layout), device_type(p, 0), p.has(smooth_operand), device_type(p, smooth_operand),
-              !p.has(index_operand) ? "none"
-              : op.offsets          ? "offsets"
-                                    : "ids",
-              p.has(index_operand) ? device_type(p, index_operand) : device_name(DType::i32), pass,
-              op.quantized.text(constant_columns(p))),
+          fmt::format("cermet::dynamic_quant::Task<cermet::dynamic_quant::Config{}, cermet::Quantization{}>",
+                      config_text(device), op.quantized.text(constant_columns(p))),
           variant));
+    }
   return list;
 }
 

@@ -196,8 +196,8 @@ bool is_aligned(const TensorView& vector, int width) {
   return reinterpret_cast<std::uintptr_t>(vector.data) % (static_cast<std::size_t>(width) * size_of(vector.dtype)) == 0;
 }
 
-std::string device_type(const Problem& problem, std::size_t operand) {
-  return device_name(problem.has(operand) ? problem.input(operand).dtype : DType::f32);
+DType type_or_f32(const Problem& problem, std::size_t operand) {
+  return problem.has(operand) ? problem.input(operand).dtype : DType::f32;
 }
 
 }  // namespace cermet::cuda

@@ -124,7 +124,7 @@ std::int64_t constant_columns(const Problem& problem, int trailing = 1);
 int vector_width(std::initializer_list<DType> types);
 /// Whether a vector along the rows can be read `width` elements at a time.
 bool is_aligned(const TensorView& vector, int width);
-/// Type of an operand as device code spells it; that of float32 where it is not given.
-std::string device_type(const Problem& problem, std::size_t operand);
+/// Type of an operand; float32 where it is not given.
+DType type_or_f32(const Problem& problem, std::size_t operand);
 
 }  // namespace cermet::cuda

@@ -1,5 +1,6 @@
 // Host half of argmax.
 #include "kernel/cuda/device/sampling/argmax.hpp"
+#include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/sampling/rows.hpp"
 #include "kernel/cuda/task.hpp"
@@ -81,12 +82,14 @@ const Kernel sampling_argmax{
     .programs = [](const Problem& p, const Config& config) -> std::vector<Program> {
       const RowShares shares = shares_of(p, config);
       const int pieces = pieces_of(config);
+      const argmax::Config device{.x = p.input(0).dtype,
+                                  .smallest = p.attributes.flag("smallest"),
+                                  .last = p.attributes.flag("select_last_index"),
+                                  .threads = shares.threads,
+                                  .cluster = shares.cluster,
+                                  .pieces = pieces};
       return {{.header = "kernel/cuda/device/sampling/argmax.cuh",
-               .task = fmt::format("cermet::argmax::Task<cermet::argmax::Config{{.x = {}, .smallest = {}, .last = {}, "
-                                   ".threads = {}, .cluster = {}{}}}>",
-                                   device_name(p.input(0).dtype), device_name(p.attributes.flag("smallest")),
-                                   device_name(p.attributes.flag("select_last_index")), shares.threads, shares.cluster,
-                                   pieces > 1 ? fmt::format(", .pieces = {}", pieces) : ""),
+               .task = fmt::format("cermet::argmax::Task<cermet::argmax::Config{}>", config_text(device)),
                .threads = shares.threads,
                .shared_bytes = 512,
                .cluster = shares.cluster,

@@ -1,6 +1,7 @@
 // Host half of sample.
 #include "kernel/cuda/device/sampling/sample.hpp"
 #include "base/checked.hpp"
+#include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/sampling/rows.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
@@ -77,11 +78,13 @@ const Kernel sampling_sample{
     },
     .programs = [](const Problem& p, const Config& config) -> std::vector<Program> {
       const Shares shares = shares_of(p, config);
+      const sample::Config device{.logits = p.input(sample_logits).dtype,
+                                  .vocabulary = static_cast<int>(p.size(sample_logits, 1)),
+                                  .threads = shares.threads,
+                                  .cluster = shares.cluster,
+                                  .in_shared = shares.in_shared};
       return {{.header = "kernel/cuda/device/sampling/sample.cuh",
-               .task = fmt::format("cermet::sample::Task<cermet::sample::Config{{.logits = {}, .vocabulary = {}, "
-                                   ".threads = {}, .cluster = {}, .in_shared = {}}}>",
-                                   device_name(p.input(sample_logits).dtype), p.size(sample_logits, 1), shares.threads,
-                                   shares.cluster, device_name(shares.in_shared)),
+               .task = fmt::format("cermet::sample::Task<cermet::sample::Config{}>", config_text(device)),
                .threads = shares.threads,
                .shared_bytes = shares.shared_bytes,
                .cluster = shares.cluster}};

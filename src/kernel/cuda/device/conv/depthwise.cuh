@@ -8,12 +8,6 @@
 
 namespace cermet::conv {
 
-struct DepthwiseConfig {
-  DType type;                                ///< of x and the weight
-  int kernel = 3, stride = 1, dilation = 1;  ///< along the columns
-  int places = 4;                            ///< neighbours of a row that a thread computes
-};
-
 template <class T>
 inline constexpr bool is_f16 = false;
 template <>

@@ -1,11 +1,24 @@
-// Parameters of the depthwise convolution: host and device. Steps count elements.
+// Configuration and parameters of the depthwise convolution: host and device. Steps count elements.
 #pragma once
 
+#include "kernel/cuda/device/dtype.hpp"
 #include "kernel/cuda/device/tile/epilogue.hpp"
 
 namespace cermet::conv {
 
 inline constexpr int depthwise_threads = 128;
+
+struct DepthwiseConfig {
+  DType type = {};                           ///< of x and the weight
+  int kernel = 3, stride = 1, dilation = 1;  ///< along the columns
+  int places = 4;                            ///< neighbours of a row that a thread computes
+
+  template <class Visit>
+  constexpr void fields(Visit&& visit) const {
+    visit("type", type), visit("kernel", kernel), visit("stride", stride), visit("dilation", dilation);
+    visit("places", places);
+  }
+};
 
 struct DepthwiseParams {
   const void* x;

@@ -12,11 +12,6 @@
 
 namespace cermet::conv {
 
-struct FewChannelsConfig {
-  DType type;  ///< of x and the weight
-  FewChannelsShape shape;
-};
-
 /// E: the epilogue, see tile/epilogue.cuh.
 template <FewChannelsConfig C, class E>
 struct FewChannels {

@@ -1,6 +1,7 @@
-// Parameters of convolutions of few channels: host and device. Steps count elements.
+// Configuration and parameters of convolutions of few channels: host and device. Steps count elements.
 #pragma once
 
+#include "kernel/cuda/device/dtype.hpp"
 #include "kernel/cuda/device/integers.hpp"
 #include "kernel/cuda/device/tile/epilogue.hpp"
 
@@ -41,6 +42,22 @@ struct FewChannelsShape {
   }  ///< an odd number of units, against bank conflicts
   CERMET_HOST_DEVICE constexpr int patch_bytes() const { return patch_rows() * patch_row() * 2; }
   CERMET_HOST_DEVICE constexpr int shared_bytes() const { return patch_bytes() + outputs * weight_row() * 2; }
+
+  template <class Visit>
+  constexpr void fields(Visit&& visit) const {
+    visit("channels", channels), visit("kernel_h", kernel_h), visit("kernel_w", kernel_w);
+    visit("stride_h", stride_h), visit("stride_w", stride_w), visit("before_w", before_w), visit("outputs", outputs);
+  }
+};
+
+struct FewChannelsConfig {
+  DType type = {};  ///< of x and the weight
+  FewChannelsShape shape = {};
+
+  template <class Visit>
+  constexpr void fields(Visit&& visit) const {
+    visit("type", type), visit("shape", shape);
+  }
 };
 
 struct FewChannelsParams {

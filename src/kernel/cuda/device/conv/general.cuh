@@ -8,13 +8,6 @@
 
 namespace cermet::conv {
 
-struct GeneralConfig {
-  DType type;                  ///< of x and the weight
-  bool channels_last = false;  ///< neighbouring threads have neighbouring channels, and not neighbouring places
-  bool transposed = false;
-  bool gated = false;  ///< x is multiplied by a gate, alike for all places of a sample, and rounded
-};
-
 /// E: the epilogue, see tile/epilogue.cuh.
 template <GeneralConfig C, class E>
 struct General {

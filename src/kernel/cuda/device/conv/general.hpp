@@ -1,6 +1,7 @@
-// Parameters of the general convolution: host and device.
+// Configuration and parameters of the general convolution: host and device.
 #pragma once
 
+#include "kernel/cuda/device/dtype.hpp"
 #include "kernel/cuda/device/tile/epilogue.hpp"
 
 namespace cermet::conv {
@@ -15,6 +16,19 @@ struct Steps {
 };
 struct WeightSteps {
   int64_t output, input, tap[3];
+};
+
+struct GeneralConfig {
+  DType type = {};             ///< of x and the weight
+  bool channels_last = false;  ///< neighbouring threads have neighbouring channels, and not neighbouring places
+  bool transposed = false;
+  bool gated = false;  ///< x is multiplied by a gate, alike for all places of a sample, and rounded
+
+  template <class Visit>
+  constexpr void fields(Visit&& visit) const {
+    visit("type", type), visit("channels_last", channels_last), visit("transposed", transposed);
+    visit("gated", gated);
+  }
 };
 
 struct GeneralParams {

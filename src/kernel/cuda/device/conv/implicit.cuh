@@ -10,14 +10,6 @@
 
 namespace cermet::conv {
 
-struct ImplicitConfig {
-  DType type;            ///< of x and the weight
-  bool tensor = false;   ///< on the tensor cores
-  int block = 64;        ///< places and channels of a tile
-  int stages = 2;        ///< of the tensor cores' operands
-  bool vectors = false;  ///< 16 bytes of x are channels of one tap, and aligned
-};
-
 template <ImplicitConfig C, class E, class Team>
 struct ImplicitBody {
   using T = Element<C.type>;

@@ -1,9 +1,24 @@
-// Parameters of convolutions as implicit matrix products: host and device. Steps count elements.
+// Configuration and parameters of convolutions as implicit matrix products: host and device. Steps count elements.
 #pragma once
 
+#include "kernel/cuda/device/dtype.hpp"
 #include "kernel/cuda/device/tile/epilogue.hpp"
 
 namespace cermet::conv {
+
+struct ImplicitConfig {
+  DType type = {};       ///< of x and the weight
+  bool tensor = false;   ///< on the tensor cores
+  int block = 64;        ///< places and channels of a tile
+  int stages = 2;        ///< of the tensor cores' operands
+  bool vectors = false;  ///< 16 bytes of x are channels of one tap, and aligned
+
+  template <class Visit>
+  constexpr void fields(Visit&& visit) const {
+    visit("type", type), visit("tensor", tensor), visit("block", block), visit("stages", stages);
+    visit("vectors", vectors);
+  }
+};
 
 struct ImplicitParams {
   const void* x;

@@ -12,13 +12,6 @@
 
 namespace cermet::conv {
 
-struct SinglePixelsConfig {
-  DType type;
-  int channels, few, outputs;
-  int cluster = 1;
-  bool rounds_mean = false, rounds_few = false;  ///< to the type, as if they were stored
-};
-
 /// First, Second: the epilogues, see tile/epilogue.cuh, of operands with values for columns or for everything.
 template <SinglePixelsConfig C, class First, class Second>
 struct SinglePixels {

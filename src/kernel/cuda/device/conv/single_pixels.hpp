@@ -1,7 +1,8 @@
-// Parameters and shared-memory plan of two convolutions of single pixels after the mean over an image: host and device.
-// Steps count elements.
+// Configuration, parameters and shared-memory plan of two convolutions of single pixels after the mean over an image:
+// host and device. Steps count elements.
 #pragma once
 
+#include "kernel/cuda/device/dtype.hpp"
 #include "kernel/cuda/device/tile/epilogue.hpp"
 
 namespace cermet::conv {
@@ -30,6 +31,19 @@ struct SinglePixelsShape {
   }
   CERMET_HOST_DEVICE constexpr int floats() const { return (groups() + parts() + 2) * padded(channels) + padded(few); }
   CERMET_HOST_DEVICE constexpr int shared_bytes() const { return first_bytes() + second_bytes() + floats() * 4; }
+};
+
+struct SinglePixelsConfig {
+  DType type = {};
+  int channels = 0, few = 0, outputs = 0;
+  int cluster = 1;
+  bool rounds_mean = false, rounds_few = false;  ///< to the type, as if they were stored
+
+  template <class Visit>
+  constexpr void fields(Visit&& visit) const {
+    visit("type", type), visit("channels", channels), visit("few", few), visit("outputs", outputs);
+    visit("cluster", cluster), visit("rounds_mean", rounds_mean), visit("rounds_few", rounds_few);
+  }
 };
 
 struct SinglePixelsParams {

@@ -6,10 +6,6 @@
 
 namespace cermet::points {
 
-struct Config {
-  DType x, points;
-};
-
 template <Config C>
 struct GridTask {
   using Params = GridParams;

@@ -1,6 +1,7 @@
-// Parameters of the tasks of grid_sample and roi_align.
+// Configuration and parameters of the tasks of grid_sample and roi_align.
 #pragma once
 
+#include "kernel/cuda/device/dtype.hpp"
 #include "kernel/cuda/device/image/positions.hpp"
 #include "op/grid_axis.hpp"
 #include "op/roi_bin.hpp"
@@ -8,6 +9,15 @@
 namespace cermet::points {
 
 inline constexpr int threads = 256;
+
+struct Config {
+  DType x = {}, points = {};
+
+  template <class Visit>
+  constexpr void fields(Visit&& visit) const {
+    visit("x", x), visit("points", points);
+  }
+};
 
 struct GridParams {
   const void* x;

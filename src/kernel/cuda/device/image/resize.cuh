@@ -6,12 +6,6 @@
 
 namespace cermet::resize {
 
-struct Config {
-  DType type;  ///< in mode nearest, an unsigned integer of the elements' size
-  bool nearest;
-  int run;  ///< elements of a thread
-};
-
 /// One item: `threads` elements of an axis.
 struct TableTask {
   using Params = TableParams;

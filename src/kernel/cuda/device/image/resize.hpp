@@ -1,6 +1,7 @@
-// Parameters of resize's tasks: one makes a table for an axis, the other reads them.
+// Configuration and parameters of resize's tasks: one makes a table for an axis, the other reads them.
 #pragma once
 
+#include "kernel/cuda/device/dtype.hpp"
 #include "kernel/cuda/device/movement/axes.hpp"
 #include "op/resize_axis.hpp"
 
@@ -19,6 +20,17 @@ struct TableParams {
   Rule rule;
   Axis axis;
   Table table;
+};
+
+struct Config {
+  DType type = {};  ///< in mode nearest, an unsigned integer of the elements' size
+  bool nearest = false;
+  int run = 1;  ///< elements of a thread
+
+  template <class Visit>
+  constexpr void fields(Visit&& visit) const {
+    visit("type", type), visit("nearest", nearest), visit("run", run);
+  }
 };
 
 struct Params {

@@ -7,12 +7,6 @@
 
 namespace cermet::embedding {
 
-struct Config {
-  int hidden;
-  DType table, out;
-  int threads;
-};
-
 template <Config C>
 struct Task {
   using Params = embedding::Params;

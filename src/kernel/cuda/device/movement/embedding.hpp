@@ -1,9 +1,21 @@
-// Parameters of the embedding task.
+// Configuration and parameters of the embedding task.
 #pragma once
 
+#include "kernel/cuda/device/dtype.hpp"
 #include "kernel/cuda/device/movement/axes.hpp"
 
 namespace cermet::embedding {
+
+struct Config {
+  int hidden = 0;
+  DType table = {}, out = {};
+  int threads = 0;
+
+  template <class Visit>
+  constexpr void fields(Visit&& visit) const {
+    visit("hidden", hidden), visit("table", table), visit("out", out), visit("threads", threads);
+  }
+};
 
 struct Params {
   const void* ids;

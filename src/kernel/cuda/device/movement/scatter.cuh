@@ -9,11 +9,6 @@
 
 namespace cermet::scatter {
 
-struct Config {
-  DType type;
-  Reduction reduction;
-};
-
 template <Config C>
 using Place = Combine<C.type, C.reduction>;
 

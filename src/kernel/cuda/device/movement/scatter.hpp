@@ -1,12 +1,23 @@
-// Parameters of the scatter tasks.
+// Configuration and parameters of the scatter tasks.
 #pragma once
 
+#include "kernel/cuda/device/dtype.hpp"
 #include "kernel/cuda/device/movement/axes.hpp"
 #include "kernel/cuda/device/movement/combine.hpp"
 
 namespace cermet::scatter {
 
 inline constexpr int threads = 256;
+
+struct Config {
+  DType type = {};
+  Reduction reduction = Reduction::none;
+
+  template <class Visit>
+  constexpr void fields(Visit&& visit) const {
+    visit("type", type), visit("reduction", reduction);
+  }
+};
 
 struct Params {
   void* y;

@@ -27,11 +27,6 @@ struct Find {
   }
 };
 
-struct Config {
-  DType type;
-  scatter::Reduction reduction;
-};
-
 /// One work item: an element of an update for each thread.
 template <Config C>
 struct Apply {

@@ -1,6 +1,7 @@
-// Parameters of the scatter_nd tasks.
+// Configuration and parameters of the scatter_nd tasks.
 #pragma once
 
+#include "kernel/cuda/device/dtype.hpp"
 #include "kernel/cuda/device/movement/combine.hpp"
 #include "kernel/cuda/device/movement/coordinates.hpp"
 
@@ -9,6 +10,16 @@ namespace cermet::scatter_nd {
 inline constexpr int threads = 256;
 /// What the first and the last update of a place are before any is known, as bytes that fill memory.
 inline constexpr unsigned char no_first = 0x7f, no_last = 0xff;
+
+struct Config {
+  DType type = {};
+  scatter::Reduction reduction = scatter::Reduction::none;
+
+  template <class Visit>
+  constexpr void fields(Visit&& visit) const {
+    visit("type", type), visit("reduction", reduction);
+  }
+};
 
 struct Params {
   void* y;

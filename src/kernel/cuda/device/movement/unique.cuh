@@ -9,10 +9,6 @@
 
 namespace cermet::unique {
 
-struct Config {
-  DType type;
-};
-
 template <Config C>
 struct Slices {
   using T = Element<C.type>;

@@ -1,16 +1,10 @@
 // Gated activations of one gate and one linear element.
 #pragma once
 
+#include "kernel/cuda/device/pointwise/gated.hpp"
 #include "kernel/cuda/device/pointwise/math.cuh"
 
 namespace cermet::gated {
-
-enum class Function : uint8_t { silu, gelu, gelu_tanh, gelu_quick, clamped };
-
-/// How the two halves of a row lie.
-struct Layout {
-  bool gate_first = true, interleaved = false;
-};
 
 struct Limits {
   float alpha, limit, up_offset;

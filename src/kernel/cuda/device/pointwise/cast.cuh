@@ -2,7 +2,6 @@
 // rounded, then clamped, NaN to 0; from integers to integers the low bits; to bool whether it is 0.
 #pragma once
 
-#include "format/fp8_variants.hpp"
 #include "kernel/cuda/device/pointwise/cast.hpp"
 #include "kernel/cuda/device/pointwise/tile.cuh"
 
@@ -15,15 +14,6 @@ CERMET_DEVICE float to_float(f8_e8m0 x) { return to_float(format::e8m0{x.bits});
 }  // namespace cermet
 
 namespace cermet::cast {
-
-using format::Rounding;
-
-struct Config {
-  Tiling tiling = Tiling::general;
-  DType x = DType::f32, y = DType::f32;
-  Rounding rounding = Rounding::zero;  ///< from floating to integer types, and to f8_e8m0
-  int width = 4;
-};
 
 __host__ __device__ constexpr bool is_floating(DType t) {
   return t == DType::f8_e4m3 || t == DType::f8_e5m2 || t == DType::f8_e4m3fnuz || t == DType::f8_e5m2fnuz ||

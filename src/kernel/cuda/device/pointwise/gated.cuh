@@ -7,14 +7,6 @@
 
 namespace cermet::gated {
 
-struct Config {
-  Tiling tiling = Tiling::general;
-  Function function = Function::silu;
-  Layout layout;
-  DType x = DType::f32, y = DType::f32;
-  int width = 8;
-};
-
 template <Config C>
 struct Task {
   using Params = gated::Params;

@@ -8,13 +8,6 @@
 
 namespace cermet::pointwise {
 
-struct Config {
-  Tiling tiling = Tiling::general;
-  DType in = DType::f32, out = DType::f32;
-  int width = 8;
-  bool binary = false;
-};
-
 template <class T>
 inline constexpr bool is_real = false;
 template <>

@@ -6,18 +6,6 @@
 
 namespace cermet::quantize {
 
-struct Config {
-  Tiling tiling = Tiling::general;
-  DType x = DType::f32, y = DType::i8;
-  bool multiply = false;  ///< by the scale, not divide
-  bool has_offset = false;
-  DType offset = DType::f32;
-  bool has_zero_point = false;  ///< of the type of y
-  bool saturate = true;         ///< fp8
-  bool grouped = false;         ///< scales and offsets go by groups of columns
-  int width = 4;
-};
-
 /// Scales or offsets of a thread's elements.
 template <class T, bool Grouped, class Place>
 CERMET_DEVICE void load_parameters(const TileOperand& operand, const Place& place, uint32_t group,

@@ -11,10 +11,6 @@ namespace cermet {
 /// Vectors of a thread for which elementwise tasks are compiled.
 inline constexpr int tile_vectors = 2;
 
-/// How a task moves elements. simple: whole aligned vectors, rows uniformly apart: little code, because code too is
-/// fetched in every launch.
-enum class Tiling : uint8_t { simple, general };
-
 /// One vector: `count` elements from `column` on, at most Width; none where the tile ends before.
 template <int Width, Tiling T>
 struct TilePlace {

@@ -5,6 +5,17 @@
 
 namespace cermet {
 
+/// How a task moves elements. simple: whole aligned vectors, rows uniformly apart: little code, because code too is
+/// fetched in every launch.
+enum class Tiling : uint8_t { simple, general };
+constexpr const char* name_of(Tiling tiling) {
+  switch (tiling) {
+    case Tiling::simple: return "cermet::Tiling::simple";
+    case Tiling::general: return "cermet::Tiling::general";
+  }
+  return "";
+}
+
 /// A thread has `vectors` vectors of a tile: next to those of its neighbours in a row, or, where rows are short, in
 /// rows further down.
 struct TileShape {

@@ -6,12 +6,6 @@
 
 namespace cermet::pool {
 
-struct Config {
-  DType type;
-  Kind kind;
-  int run;  ///< channels of a thread
-};
-
 /// Taps of a window along one axis that are inside: [first, last), tap 0 at `start`.
 struct Taps {
   int32_t first, last, start, step;

@@ -1,6 +1,7 @@
-// Parameters of the pooling tasks.
+// Configuration and parameters of the pooling tasks.
 #pragma once
 
+#include "kernel/cuda/device/dtype.hpp"
 #include "kernel/cuda/device/image/positions.hpp"
 
 namespace cermet::pool {
@@ -8,6 +9,25 @@ namespace cermet::pool {
 inline constexpr int threads = 256;
 
 enum class Kind : int32_t { max, average, norm };
+constexpr const char* name_of(Kind kind) {
+  switch (kind) {
+    case Kind::max: return "cermet::pool::Kind::max";
+    case Kind::average: return "cermet::pool::Kind::average";
+    case Kind::norm: return "cermet::pool::Kind::norm";
+  }
+  return "";
+}
+
+struct Config {
+  DType type = {};
+  Kind kind = Kind::max;
+  int run = 1;  ///< channels of a thread
+
+  template <class Visit>
+  constexpr void fields(Visit&& visit) const {
+    visit("type", type), visit("kind", kind), visit("run", run);
+  }
+};
 
 struct Params {
   const void* x;

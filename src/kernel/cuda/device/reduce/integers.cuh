@@ -27,11 +27,6 @@ struct ValueOf<true> {
   using type = uint64_t;
 };
 
-struct IntegerConfig {
-  Kind kind;
-  DType type;
-};
-
 /// One work item: a result for each warp.
 template <IntegerConfig C>
 struct Integers {

@@ -8,12 +8,6 @@
 
 namespace cermet::reduce {
 
-struct Config {
-  Kind kind;
-  DType x, out;
-  int group;  ///< threads of a result: 32 or all, where rows are reduced
-};
-
 struct Product {
   static CERMET_DEVICE float identity() { return 1.0f; }
   static CERMET_DEVICE float combine(float a, float b) { return a * b; }

@@ -62,10 +62,6 @@ struct SumOf<int64_t> {
   using type = Int64;
 };
 
-struct Config {
-  DType type;
-};
-
 /// One work item: a line.
 template <Config C>
 struct Lines {

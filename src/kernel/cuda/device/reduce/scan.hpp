@@ -1,11 +1,21 @@
-// Parameters of the cumulative sums.
+// Configuration and parameters of the cumulative sums.
 #pragma once
 
+#include "kernel/cuda/device/dtype.hpp"
 #include "kernel/cuda/device/movement/axes.hpp"
 
 namespace cermet::scan {
 
 inline constexpr int threads = 256;
+
+struct Config {
+  DType type = {};
+
+  template <class Visit>
+  constexpr void fields(Visit&& visit) const {
+    visit("type", type);
+  }
+};
 
 struct Params {
   const void* x;

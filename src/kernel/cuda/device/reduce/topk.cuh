@@ -8,13 +8,6 @@
 
 namespace cermet::topk {
 
-struct Config {
-  DType type;
-  int k, sorted;  ///< sorted: a power of two, at least k; 0 where k is too large for it
-  bool largest;
-  int threads;
-};
-
 /// Orders elements: by key, then the lower position first. A larger rank is chosen first, and no rank of an element is
 /// zero.
 struct Rank32 {

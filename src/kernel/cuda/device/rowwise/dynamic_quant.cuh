@@ -7,22 +7,6 @@
 
 namespace cermet::dynamic_quant {
 
-/// Which row of smooth[E, K] a row takes.
-enum class Index : uint8_t { none, ids, offsets };
-/// Passes of a per-tensor scale: find the range, then quantize.
-enum class Pass : uint8_t { only, range, quantize };
-
-struct Config {
-  RowLayout layout;
-  DType x = DType::f32;
-  bool smooths = false;
-  DType smooth = DType::f32;
-  Index indexed = Index::none;
-  DType index = DType::i32;
-  Pass pass = Pass::only;
-  Quantization out;
-};
-
 /// x * smooth.
 template <class X, class Smooth, int Width>
 struct SmoothedSource {
@@ -43,7 +27,8 @@ struct SmoothedSource {
   }
 };
 
-template <Config C>
+/// Q: to what.
+template <Config C, Quantization Q>
 struct Task {
   using Params = dynamic_quant::Params;
   using Smooth = Element<C.smooth>;
@@ -98,18 +83,18 @@ struct Task {
   static CERMET_DEVICE void quantize(const Params& p, Row& row, const RowCoord<Partition>& coord,
                                      RowReducer<Partition>& reduce) {
     if constexpr (C.pass == Pass::only) {
-      quantize_row<C.out>(row, p.out, coord, reduce);
+      quantize_row<Q>(row, p.out, coord, reduce);
     } else if constexpr (C.pass == Pass::range) {
-      const ValueRange range = row_range<C.out.format>(thread_range<C.out.format>(row), reduce);
+      const ValueRange range = row_range<Q.format>(thread_range<Q.format>(row), reduce);
       if (row.partition.lane == 0 && coord.active) {
         atomicMax(p.range, __float_as_uint(range.high));
-        if constexpr (C.out.format.asymmetric) atomicMax(p.range + 1, __float_as_uint(range.low));
+        if constexpr (Q.format.asymmetric) atomicMax(p.range + 1, __float_as_uint(range.low));
       }
     } else {
       const QuantizationParams scale =
-          quantization_params<C.out.format>({__uint_as_float(p.range[0]), __uint_as_float(p.range[1])});
-      const Quantizer<C.out.format, C.out.exact> quantizer(scale);
-      const QuantizedRow<C.out> out(p.out, coord);
+          quantization_params<Q.format>({__uint_as_float(p.range[0]), __uint_as_float(p.range[1])});
+      const Quantizer<Q.format, Q.exact> quantizer(scale);
+      const QuantizedRow<Q> out(p.out, coord);
       if (coord.active)
         row.each(
             [&](int, int64_t column, const Values& v) { store_vector(out.values + column, quantizer.quantize(v)); });

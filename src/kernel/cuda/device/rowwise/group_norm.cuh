@@ -6,14 +6,6 @@
 
 namespace cermet::group_norm {
 
-struct Config {
-  RowLayout layout;
-  DType x = DType::f32, y = DType::f32;
-  bool weights = false, biases = false;
-  DType weight = DType::f32, bias = DType::f32;
-  int positions = 0;  ///< of a channel; 0: known at run time only
-};
-
 /// value * weight + bias of a channel, each where it is given.
 template <auto C>
 CERMET_DEVICE float scaled(const Params& p, float value, int64_t channel) {

@@ -89,15 +89,6 @@ struct ClusterMoments {
   }
 };
 
-struct StagedConfig {
-  DType x = DType::f32, y = DType::f32;
-  bool weights = false, biases = false;
-  DType weight = DType::f32, bias = DType::f32;
-  int columns = 0, positions = 0;  ///< elements of a group, and of a channel
-  int width = 1;                   ///< elements of a vector
-  int staged = 0, held = 0;        ///< vectors of a thread in shared memory, and those after them in registers
-};
-
 template <StagedConfig C>
 struct Staged {
   using Params = group_norm::Params;

@@ -11,13 +11,6 @@
 
 namespace cermet::argmax {
 
-struct Config {
-  DType x;
-  bool smallest, last;
-  int threads, cluster;
-  int pieces = 1;  ///< of a row, each a block of a walk; without one the last of them does it all
-};
-
 /// The best key so far and a code of its place, larger for the place that wins among equals; 0 before the first
 /// element.
 template <Config C>

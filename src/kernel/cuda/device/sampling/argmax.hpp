@@ -1,9 +1,23 @@
-// Parameters of the argmax task.
+// Configuration and parameters of the argmax task.
 #pragma once
 
+#include "kernel/cuda/device/dtype.hpp"
 #include "kernel/cuda/device/movement/axes.hpp"
 
 namespace cermet::argmax {
+
+struct Config {
+  DType x = {};
+  bool smallest = false, last = false;
+  int threads = 0, cluster = 1;
+  int pieces = 1;  ///< of a row, each a block of a walk; without one the last of them does it all
+
+  template <class Visit>
+  constexpr void fields(Visit&& visit) const {
+    visit("x", x), visit("smallest", smallest), visit("last", last), visit("threads", threads);
+    visit("cluster", cluster), visit("pieces", pieces);
+  }
+};
 
 struct Params {
   const void* x;

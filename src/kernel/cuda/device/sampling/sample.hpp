@@ -1,9 +1,23 @@
-// Parameters of the sample task.
+// Configuration and parameters of the sample task.
 #pragma once
 
+#include "kernel/cuda/device/dtype.hpp"
 #include "kernel/cuda/device/integers.hpp"
 
 namespace cermet::sample {
+
+struct Config {
+  DType logits = {};
+  int vocabulary = 0;
+  int threads = 0, cluster = 1;
+  bool in_shared = false;  ///< a block's share of the row fits into shared memory
+
+  template <class Visit>
+  constexpr void fields(Visit&& visit) const {
+    visit("logits", logits), visit("vocabulary", vocabulary), visit("threads", threads), visit("cluster", cluster);
+    visit("in_shared", in_shared);
+  }
+};
 
 /// Per sequence, [B]; what is null is switched off.
 struct Params {

@@ -9,13 +9,6 @@
 
 namespace cermet::sample {
 
-struct Config {
-  DType logits;
-  int vocabulary;
-  int threads, cluster;
-  bool in_shared;  ///< a block's share of the row fits into shared memory
-};
-
 template <Config C, class Team>
 struct Cut {
   using Group = cermet::Group<Team>;
