@@ -9,6 +9,16 @@ inline constexpr int threads = 256;
 inline constexpr int column_lanes = 32, column_groups = threads / column_lanes;
 
 enum class Kind : uint8_t { sum, mean, prod, max, min };
+constexpr const char* name_of(Kind kind) {
+  switch (kind) {
+    case Kind::sum: return "cermet::reduce::Kind::sum";
+    case Kind::mean: return "cermet::reduce::Kind::mean";
+    case Kind::prod: return "cermet::reduce::Kind::prod";
+    case Kind::max: return "cermet::reduce::Kind::max";
+    case Kind::min: return "cermet::reduce::Kind::min";
+  }
+  return "";
+}
 
 /// The terms of a result are split into `splits` ranges of positions; range s writes y at s * split_stride more.
 struct Params {
