@@ -5,6 +5,16 @@
 
 namespace cermet::attention {
 
+struct ScoreConfig {
+  DType bias;
+  bool has_bias, has_mask;
+
+  template <class Visit>
+  constexpr void fields(Visit&& visit) const {
+    visit("bias", bias), visit("has_bias", has_bias), visit("has_mask", has_mask);
+  }
+};
+
 /// An operand that broadcasts to [B, Hq, S, T]; strides are 0 where it does.
 struct ScoreOperand {
   const void* data;  ///< null for none
