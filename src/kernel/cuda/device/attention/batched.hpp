@@ -1,4 +1,5 @@
-// Parameters of attention over a batch of sequences of one length. Strides are in elements.
+// Parameters of attention over a batch of sequences of one length, and the configuration of biases and masks. Strides
+// are in elements.
 #pragma once
 
 #include "kernel/cuda/device/attention/attention_params.hpp"

@@ -1,4 +1,4 @@
-// Sizes of the general attention task, for both halves.
+// Configuration and sizes of the general attention task, for both halves.
 #pragma once
 
 #include "kernel/cuda/device/attention/attention_params.hpp"

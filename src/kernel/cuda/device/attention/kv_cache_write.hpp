@@ -1,4 +1,4 @@
-// Parameters of the kv_cache_write task.
+// Configuration and parameters of the kv_cache_write task.
 #pragma once
 
 #include "kernel/cuda/device/attention/cache_slots.hpp"

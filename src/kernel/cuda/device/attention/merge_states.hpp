@@ -1,4 +1,4 @@
-// Parameters of the merge_attention_states task.
+// Configuration and parameters of the merge_attention_states task.
 #pragma once
 
 #include "kernel/cuda/device/dtype.hpp"

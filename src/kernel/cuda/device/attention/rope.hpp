@@ -1,4 +1,4 @@
-// Parameters of the rope task.
+// Configuration and parameters of the rope task.
 #pragma once
 
 #include "kernel/cuda/device/dtype.hpp"

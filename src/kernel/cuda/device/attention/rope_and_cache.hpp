@@ -1,4 +1,4 @@
-// Parameters of the rope_and_cache task, and how heads lie over threads.
+// Configuration and parameters of the rope_and_cache task, and how heads lie over threads.
 #pragma once
 
 #include "kernel/cuda/device/attention/cache_slots.hpp"

@@ -1,4 +1,4 @@
-// Parameters of the moe_unpermute task.
+// Configuration and parameters of the moe_unpermute task.
 #pragma once
 
 #include "kernel/cuda/device/dtype.hpp"

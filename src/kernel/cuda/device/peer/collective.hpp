@@ -1,4 +1,4 @@
-// Parameters of collectives between GPUs that address each other's memory.
+// Configuration and parameters of collectives between GPUs that address each other's memory.
 #pragma once
 
 #include "kernel/cuda/device/dtype.hpp"

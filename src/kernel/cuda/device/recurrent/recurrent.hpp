@@ -1,4 +1,4 @@
-// Parameters of the task of lstm, gru and rnn.
+// Configuration and parameters of the task of lstm, gru and rnn.
 #pragma once
 
 #include "kernel/cuda/device/dtype.hpp"
