@@ -1,5 +1,6 @@
 // Host half of attention over batches of sequences of one length, in float32 on the CUDA cores.
 #include "kernel/cuda/attention/batched.hpp"
+#include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/device/attention/general_shape.hpp"
 #include "kernel/cuda/task.hpp"
 
@@ -49,12 +50,17 @@ double cost(const Problem& p, const DeviceLimits& limits) {
 std::vector<Program> programs(const Problem& p, const Config& config) {
   const BatchedProblem a(p);
   const int rows = warp_rows_of(a, *p.target, config);
+  const attention::GeneralConfig device_config{.head_size = static_cast<int>(a.head_size),
+                                               .value_size = static_cast<int>(a.value_size),
+                                               .group = static_cast<int>(a.group()),
+                                               .block = 0,
+                                               .q = a.type,
+                                               .kv = a.type,
+                                               .out = a.out,
+                                               .warp_rows = rows};
   return {{.header = "kernel/cuda/device/attention/batched.cuh",
-           .task = fmt::format("cermet::attention::BatchedTask<cermet::attention::GeneralConfig{{.head_size = {}, "
-                               ".value_size = {}, .group = {}, .block = 0, "
-                               ".q = {}, .kv = {}, .out = {}, .warp_rows = {}}}, {}, {}>",
-                               a.head_size, a.value_size, a.group(), device_name(a.type), device_name(a.type),
-                               device_name(a.out), rows, score_config(p), device_name(a.steps)),
+           .task = fmt::format("cermet::attention::BatchedTask<cermet::attention::GeneralConfig{}, {}, {}>",
+                               config_text(device_config), score_config(p), device_name(a.steps)),
            .threads = 32 * attention::general_warps,
            .shared_bytes = shared_bytes(a, rows)}};
 }

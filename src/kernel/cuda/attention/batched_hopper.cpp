@@ -2,6 +2,7 @@
 #include "kernel/cuda/device/attention/batched_hopper.hpp"
 #include "base/checked.hpp"
 #include "kernel/cuda/attention/batched.hpp"
+#include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/task.hpp"
 #include "op/operands.hpp"
 
@@ -97,13 +98,19 @@ double cost(const Problem& p, const Config& config, const DeviceLimits& limits) 
 std::vector<Program> programs(const Problem& p, const Config& config) {
   const BatchedProblem a(p);
   const Tile tile = tile_of(p, config);
+  const attention::BatchedHopperConfig device_config{.head_size = static_cast<int>(a.head_size),
+                                                     .group = static_cast<int>(a.group()),
+                                                     .type = a.type,
+                                                     .out = a.out,
+                                                     .plain = a.plain,
+                                                     .keys = tile.keys,
+                                                     .stages = tile.stages,
+                                                     .resident = tile.resident,
+                                                     .row_tiles = tile.row_tiles};
   std::vector<Program> list{
       {.header = "kernel/cuda/device/attention/batched_hopper.cuh",
-       .task = fmt::format("cermet::attention::BatchedHopperTask<cermet::attention::BatchedHopperConfig{{.head_size = "
-                           "{}, .group = {}, .type = {}, .out = {}, "
-                           ".plain = {}, .keys = {}, .stages = {}, .resident = {}, .row_tiles = {}}}, {}>",
-                           a.head_size, a.group(), device_name(a.type), device_name(a.out), device_name(a.plain),
-                           tile.keys, tile.stages, device_name(tile.resident), tile.row_tiles, score_config(p)),
+       .task = fmt::format("cermet::attention::BatchedHopperTask<cermet::attention::BatchedHopperConfig{}, {}>",
+                           config_text(device_config), score_config(p)),
        .threads = 128,
        .shared_bytes = shared_bytes(a, tile),
        .min_blocks = tile.blocks,

@@ -2,6 +2,7 @@
 
 #include "base/checked.hpp"
 #include "kernel/cuda/attention/batched.hpp"
+#include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/narrow.hpp"
 #include "kernel/cuda/task.hpp"
 #include "op/operands.hpp"
@@ -46,9 +47,10 @@ BatchedProblem::BatchedProblem(const Problem& p)
 
 std::string score_config(const Problem& p) {
   const bool has_bias = p.has(op::flash_attention::bias);
-  return fmt::format("cermet::attention::ScoreConfig{{.bias = {}, .has_bias = {}, .has_mask = {}}}",
-                     device_name(has_bias ? p.input(op::flash_attention::bias).dtype : DType::f32),
-                     device_name(has_bias), device_name(p.has(op::flash_attention::mask)));
+  const attention::ScoreConfig config{.bias = has_bias ? p.input(op::flash_attention::bias).dtype : DType::f32,
+                                      .has_bias = has_bias,
+                                      .has_mask = p.has(op::flash_attention::mask)};
+  return "cermet::attention::ScoreConfig" + config_text(config);
 }
 
 BatchedLaunch::BatchedLaunch(const Problem& p)

@@ -5,6 +5,7 @@
 
 #include "base/checked.hpp"
 #include "kernel/cuda/attention/batched.hpp"
+#include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/narrow.hpp"
 #include "kernel/cuda/task.hpp"
 #include "op/operands.hpp"
@@ -121,14 +122,17 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
   const auto differs = [&](std::size_t operand) {
     return p.has(operand) && p.input(operand).rank() > 1 && p.input(operand).dims.end()[-2] != Dim(1);
   };
+  const attention::BatchedShortConfig device_config{
+      .type = a.type,
+      .heads = static_cast<int>(a.heads),
+      .keys = static_cast<int>(a.keys),
+      .tile_keys = static_cast<int>(tile.keys),
+      .row_tiles = static_cast<int>(tile.row_tiles),
+      .rows_differ = differs(op::flash_attention::bias) || differs(op::flash_attention::mask)};
   std::vector<Program> list{
       {.header = "kernel/cuda/device/attention/batched_short.cuh",
-       .task = fmt::format("cermet::attention::BatchedShortTask<cermet::attention::BatchedShortConfig{{.type = {}, "
-                           ".heads = {}, .keys = {}, .tile_keys = {}, "
-                           ".row_tiles = {}, .rows_differ = {}}}, {}>",
-                           device_name(a.type), a.heads, a.keys, tile.keys, tile.row_tiles,
-                           device_name(differs(op::flash_attention::bias) || differs(op::flash_attention::mask)),
-                           score_config(p)),
+       .task = fmt::format("cermet::attention::BatchedShortTask<cermet::attention::BatchedShortConfig{}, {}>",
+                           config_text(device_config), score_config(p)),
        .threads = 128,
        .shared_bytes = shared_bytes(a, tile),
        .min_blocks = tile.blocks,

@@ -1,5 +1,6 @@
 // Host half of the attention task that takes every problem.
 #include "kernel/cuda/attention/attention_launch.hpp"
+#include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/declare.hpp"
 #include "kernel/cuda/device/attention/general_shape.hpp"
 #include "kernel/cuda/task.hpp"
@@ -51,12 +52,17 @@ double cost(const Problem& problem, const DeviceLimits& limits) {
 std::vector<Program> programs(const Problem& problem, const Config& config) {
   const AttentionProblem a(problem);
   const int rows = warp_rows(a, problem.target->shared_bytes, config);
+  const attention::GeneralConfig device_config{.head_size = static_cast<int>(a.head_size),
+                                               .value_size = static_cast<int>(a.value_size),
+                                               .group = static_cast<int>(a.group()),
+                                               .block = static_cast<int>(a.block),
+                                               .q = a.q,
+                                               .kv = a.kv,
+                                               .out = a.out,
+                                               .warp_rows = rows};
   return {{.header = "kernel/cuda/device/attention/general.cuh",
-           .task = fmt::format("cermet::attention::GeneralTask<cermet::attention::GeneralConfig{{.head_size = {}, "
-                               ".value_size = {}, .group = {}, .block = {}, "
-                               ".q = {}, .kv = {}, .out = {}, .warp_rows = {}}}>",
-                               a.head_size, a.value_size, a.group(), a.block, device_name(a.q), device_name(a.kv),
-                               device_name(a.out), rows),
+           .task = fmt::format("cermet::attention::GeneralTask<cermet::attention::GeneralConfig{}>",
+                               config_text(device_config)),
            .threads = 32 * attention::general_warps,
            .shared_bytes = attention::general_shared_bytes(a.head_size, a.value_size, rows)}};
 }

@@ -20,9 +20,10 @@ inline kv_cache::Cache cache_of(const TensorView& cache, const TensorView* scale
   return c;
 }
 
-/// The enumerator kv_cache::Scales of a problem whose k_scale is operand `scale`.
-inline const char* scales_name(const Problem& p, std::size_t scale) {
-  return !p.has(scale) ? "none" : has_token_scales(p, scale) ? "token" : "head";
+/// Of a problem whose k_scale is operand `scale`.
+inline kv_cache::Scales scales_of(const Problem& p, std::size_t scale) {
+  if (!p.has(scale)) return kv_cache::Scales::none;
+  return has_token_scales(p, scale) ? kv_cache::Scales::token : kv_cache::Scales::head;
 }
 
 /// Whether rows of the last dimension start at multiples of four elements.

@@ -3,6 +3,7 @@
 
 #include "base/checked.hpp"
 #include "kernel/cuda/attention/kv_cache.hpp"
+#include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/narrow.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
@@ -19,13 +20,16 @@ constexpr std::int64_t most_single_tokens = 1024;
 
 std::vector<Program> programs(const Problem& p) {
   const KvCacheAxes axes(p.attributes.text("layout"));
+  const kv_cache::WriteConfig config{.key_size = static_cast<int>(p.size(k, 2)),
+                                     .value_size = static_cast<int>(p.size(v, 2)),
+                                     .block = static_cast<int>(p.size(k_cache, axes.block)),
+                                     .from = p.input(k).dtype,
+                                     .to = p.input(k_cache).dtype,
+                                     .slot = p.input(slots).dtype,
+                                     .scales = scales_of(p, k_scale),
+                                     .threads = threads};
   return {{.header = "kernel/cuda/device/attention/kv_cache_write.cuh",
-           .task = fmt::format("cermet::kv_cache::WriteTask<cermet::kv_cache::WriteConfig{{.key_size = {}, .value_size "
-                               "= {}, .block = {}, .from = {}, .to = {}, "
-                               ".slot = {}, .scales = cermet::kv_cache::Scales::{}, .threads = {}}}>",
-                               p.size(k, 2), p.size(v, 2), p.size(k_cache, axes.block), device_name(p.input(k).dtype),
-                               device_name(p.input(k_cache).dtype), device_name(p.input(slots).dtype),
-                               scales_name(p, k_scale), threads),
+           .task = fmt::format("cermet::kv_cache::WriteTask<cermet::kv_cache::WriteConfig{}>", config_text(config)),
            .threads = threads,
            .shared_bytes = kv_cache::slot_memory_bytes(kv_cache::most_item_tokens)}};
 }

@@ -1,6 +1,7 @@
 // Host half of the merge_attention_states task.
 #include "kernel/cuda/device/attention/merge_states.hpp"
 #include "base/checked.hpp"
+#include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/narrow.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
@@ -13,11 +14,13 @@ using enum op::merge_attention_states::Operand;
 constexpr int threads = 128;
 
 std::vector<Program> programs(const Problem& p) {
+  const merge_states::Config config{.size = static_cast<int>(p.size(o1, 2)),
+                                    .a = p.input(o1).dtype,
+                                    .b = p.input(o2).dtype,
+                                    .out = p.outputs[0].dtype,
+                                    .threads = threads};
   return {{.header = "kernel/cuda/device/attention/merge_states.cuh",
-           .task = fmt::format("cermet::merge_states::Task<cermet::merge_states::Config{{.size = {}, .a = {}, .b = {}, "
-                               ".out = {}, .threads = {}}}>",
-                               p.size(o1, 2), device_name(p.input(o1).dtype), device_name(p.input(o2).dtype),
-                               device_name(p.outputs[0].dtype), threads),
+           .task = fmt::format("cermet::merge_states::Task<cermet::merge_states::Config{}>", config_text(config)),
            .threads = threads}};
 }
 

@@ -1,6 +1,7 @@
 // Host half of attention of many queries on the tensor cores, and the general task for launches that it does not fit.
 #include "base/checked.hpp"
 #include "kernel/cuda/attention/attention_launch.hpp"
+#include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/declare.hpp"
 #include "kernel/cuda/device/attention/prefill_hopper.hpp"
 #include "kernel/cuda/narrow.hpp"
@@ -142,13 +143,21 @@ double hopper_cost(const Problem& p, const Config& config, const DeviceLimits& l
 Program tile_program(const Problem& p, const Config& config) {
   const PrefillShape s(p, config);
   const AttentionProblem& a = s.a;
+  const attention::PrefillConfig device_config{.head_size = static_cast<int>(a.head_size),
+                                               .value_size = static_cast<int>(a.value_size),
+                                               .group = static_cast<int>(a.group()),
+                                               .block = static_cast<int>(a.block),
+                                               .q = a.q,
+                                               .kv = a.kv,
+                                               .out = a.out,
+                                               .plain = a.plain,
+                                               .warp_rows = s.warp_rows,
+                                               .keys = s.keys,
+                                               .stages = s.stages,
+                                               .step = 32};
   return {.header = "kernel/cuda/device/attention/prefill.cuh",
-          .task = fmt::format(
-              "cermet::attention::PrefillTask<cermet::attention::PrefillConfig{{.head_size = {}, .value_size = {}, "
-              ".group = {}, .block = {}, "
-              ".q = {}, .kv = {}, .out = {}, .plain = {}, .warp_rows = {}, .keys = {}, .stages = {}, .step = 32}}>",
-              a.head_size, a.value_size, a.group(), a.block, device_name(a.q), device_name(a.kv), device_name(a.out),
-              device_name(a.plain), s.warp_rows, s.keys, s.stages),
+          .task = fmt::format("cermet::attention::PrefillTask<cermet::attention::PrefillConfig{}>",
+                              config_text(device_config)),
           .threads = 32 * attention::prefill_warps,
           .shared_bytes = s.bytes(s.warp_rows, s.keys)};
 }
@@ -156,12 +165,18 @@ Program tile_program(const Problem& p, const Config& config) {
 Program hopper_program(const Problem& p, const Config& config) {
   const AttentionProblem a(p);
   const int warpgroups = hopper_warpgroups(p, config);
+  const attention::HopperPrefillConfig device_config{.head_size = static_cast<int>(a.head_size),
+                                                     .value_size = static_cast<int>(a.value_size),
+                                                     .group = static_cast<int>(a.group()),
+                                                     .block = static_cast<int>(a.block),
+                                                     .q = a.q,
+                                                     .kv = a.kv,
+                                                     .out = a.out,
+                                                     .plain = a.plain,
+                                                     .warpgroups = warpgroups};
   return {.header = "kernel/cuda/device/attention/prefill_hopper.cuh",
-          .task = fmt::format("cermet::attention::HopperPrefillTask<cermet::attention::HopperPrefillConfig{{.head_size "
-                              "= {}, .value_size = {}, .group = {}, "
-                              ".block = {}, .q = {}, .kv = {}, .out = {}, .plain = {}, .warpgroups = {}}}>",
-                              a.head_size, a.value_size, a.group(), a.block, device_name(a.q), device_name(a.kv),
-                              device_name(a.out), device_name(a.plain), warpgroups),
+          .task = fmt::format("cermet::attention::HopperPrefillTask<cermet::attention::HopperPrefillConfig{}>",
+                              config_text(device_config)),
           .threads = 128 * warpgroups,
           .shared_bytes = attention::hopper_prefill_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size),
                                                           warpgroups, a.q == a.kv ? 1 : 2),

@@ -1,6 +1,7 @@
 // Host half of attention over batches of sequences of one length on the tensor cores.
 #include "base/checked.hpp"
 #include "kernel/cuda/attention/batched.hpp"
+#include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/device/attention/prefill_config.hpp"
 #include "kernel/cuda/task.hpp"
 #include "op/operands.hpp"
@@ -100,14 +101,22 @@ double cost(const Problem& p, const Config& config, const DeviceLimits& limits) 
 std::vector<Program> programs(const Problem& p, const Config& config) {
   const BatchedProblem a(p);
   const Tile tile = tile_of(p, config);
+  const attention::PrefillConfig device_config{.head_size = static_cast<int>(a.head_size),
+                                               .value_size = static_cast<int>(a.value_size),
+                                               .group = static_cast<int>(a.group()),
+                                               .block = 0,
+                                               .q = a.type,
+                                               .kv = a.type,
+                                               .out = a.out,
+                                               .plain = a.plain,
+                                               .warp_rows = tile.warp_rows,
+                                               .keys = tile.keys,
+                                               .stages = tile.stages,
+                                               .step = tile.step};
   std::vector<Program> list{
       {.header = "kernel/cuda/device/attention/prefill_batched.cuh",
-       .task = fmt::format(
-           "cermet::attention::BatchedPrefillTask<cermet::attention::PrefillConfig{{.head_size = {}, .value_size = {}, "
-           ".group = {}, .block = 0, "
-           ".q = {}, .kv = {}, .out = {}, .plain = {}, .warp_rows = {}, .keys = {}, .stages = {}, .step = {}}}, {}>",
-           a.head_size, a.value_size, a.group(), device_name(a.type), device_name(a.type), device_name(a.out),
-           device_name(a.plain), tile.warp_rows, tile.keys, tile.stages, tile.step, score_config(p)),
+       .task = fmt::format("cermet::attention::BatchedPrefillTask<cermet::attention::PrefillConfig{}, {}>",
+                           config_text(device_config), score_config(p)),
        .threads = 32 * attention::prefill_warps,
        .shared_bytes = shared_bytes(a, tile),
        .min_blocks = min_blocks(p, tile)}};

@@ -3,6 +3,7 @@
 
 #include "base/checked.hpp"
 #include "kernel/cuda/attention/attention_launch.hpp"
+#include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/task.hpp"
 #include "op/operands.hpp"
 
@@ -39,14 +40,20 @@ Decline declines(const Problem& p) {
 
 std::vector<Program> programs(const Problem& p) {
   const Sizes s(p);
+  const auto q_heads = static_cast<int>(p.size(q, -2));
+  const rope::Config config{.head_size = static_cast<int>(s.head_size),
+                            .half = static_cast<int>(s.half),
+                            .q_heads = q_heads,
+                            .k_heads = static_cast<int>(s.heads) - q_heads,
+                            .x = p.input(q).dtype,
+                            .y = p.outputs[0].dtype,
+                            .table = p.input(cos).dtype,
+                            .position = p.input(positions).dtype,
+                            .neox = p.attributes.text("style") == "neox",
+                            .inverse = p.attributes.flag("inverse"),
+                            .threads = threads};
   return {{.header = "kernel/cuda/device/attention/rope.cuh",
-           .task = fmt::format(
-               "cermet::rope::Task<cermet::rope::Config{{.head_size = {}, .half = {}, .q_heads = {}, .k_heads = {}, .x "
-               "= {}, .y = {}, .table = {}, "
-               ".position = {}, .neox = {}, .inverse = {}, .threads = {}}}>",
-               s.head_size, s.half, p.size(q, -2), s.heads - p.size(q, -2), device_name(p.input(q).dtype),
-               device_name(p.outputs[0].dtype), device_name(p.input(cos).dtype), device_name(p.input(positions).dtype),
-               device_name(p.attributes.text("style") == "neox"), device_name(p.attributes.flag("inverse")), threads),
+           .task = fmt::format("cermet::rope::Task<cermet::rope::Config{}>", config_text(config)),
            .threads = threads}};
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/checked.hpp"
 #include "kernel/cuda/attention/kv_cache.hpp"
+#include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
 #include "op/operands.hpp"
@@ -34,27 +35,34 @@ struct Settings {
 
 std::vector<Program> programs(const Problem& p) {
   const KvCacheAxes axes(p.attributes.text("layout"));
-  const auto weight = [&](std::size_t operand) {
-    return device_name(p.has(operand) ? p.input(operand).dtype : DType::f32);
-  };
+  const auto size = [&](std::size_t operand, int axis) { return static_cast<int>(p.size(operand, axis)); };
+  const auto weight = [&](std::size_t operand) { return p.has(operand) ? p.input(operand).dtype : DType::f32; };
+  rope_and_cache::Config config{.head_size = size(q, 2),
+                                .half = size(cos, 1),
+                                .value_size = size(v, 2),
+                                .q_heads = size(q, 1),
+                                .kv_heads = size(k, 1),
+                                .block = size(k_cache, axes.block),
+                                .x = p.input(q).dtype,
+                                .out = p.outputs[0].dtype,
+                                .cache = p.input(k_cache).dtype,
+                                .table = p.input(cos).dtype,
+                                .q_weight = weight(q_weight),
+                                .k_weight = weight(k_weight),
+                                .position = p.input(positions).dtype,
+                                .slot = p.input(slots).dtype,
+                                .neox = p.attributes.text("style") == "neox",
+                                .scales = scales_of(p, k_scale),
+                                .threads = threads,
+                                .aligned = false};
   const auto program = [&](bool aligned) -> Program {
-    return {
-        .header = "kernel/cuda/device/attention/rope_and_cache.cuh",
-        .task = fmt::format(
-            "cermet::rope_and_cache::Task<cermet::rope_and_cache::Config{{.head_size = {}, .half = {}, .value_size = "
-            "{}, .q_heads = {}, "
-            ".kv_heads = {}, .block = {}, .x = {}, .out = {}, .cache = {}, .table = {}, .q_weight = {}, .k_weight = "
-            "{}, .position = {}, "
-            ".slot = {}, .neox = {}, .scales = cermet::kv_cache::Scales::{}, .threads = {}, .aligned = {}}}>",
-            p.size(q, 2), p.size(cos, 1), p.size(v, 2), p.size(q, 1), p.size(k, 1), p.size(k_cache, axes.block),
-            device_name(p.input(q).dtype), device_name(p.outputs[0].dtype), device_name(p.input(k_cache).dtype),
-            device_name(p.input(cos).dtype), weight(q_weight), weight(k_weight), device_name(p.input(positions).dtype),
-            device_name(p.input(slots).dtype), device_name(p.attributes.text("style") == "neox"),
-            scales_name(p, k_scale), threads, device_name(aligned)),
-        .threads = threads,
-        .shared_bytes = kv_cache::slot_memory_bytes(
-            kv_cache::most_item_tokens),  // an item has at least three heads of each token, but for two
-        .fallback = !aligned};
+    config.aligned = aligned;
+    return {.header = "kernel/cuda/device/attention/rope_and_cache.cuh",
+            .task = fmt::format("cermet::rope_and_cache::Task<cermet::rope_and_cache::Config{}>", config_text(config)),
+            .threads = threads,
+            .shared_bytes = kv_cache::slot_memory_bytes(
+                kv_cache::most_item_tokens),  // an item has at least three heads of each token, but for two
+            .fallback = !aligned};
   };
   return {program(true), program(false)};
 }

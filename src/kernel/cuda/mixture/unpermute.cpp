@@ -1,6 +1,7 @@
 // Host half of moe_unpermute.
 #include "kernel/cuda/device/mixture/unpermute.hpp"
 #include "base/checked.hpp"
+#include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/declare.hpp"
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/task.hpp"
@@ -65,15 +66,16 @@ const Kernel moe_unpermute{
     },
     .bind = [](const Problem&) -> Launcher { return launch; },
     .programs = [](const Problem& p) -> std::vector<Program> {
-      const DType residual =
-          p.has(op::moe_unpermute::residual) ? p.input(op::moe_unpermute::residual).dtype : DType::f32;
-      return {
-          {.header = "kernel/cuda/device/mixture/unpermute.cuh",
-           .task = fmt::format("cermet::unpermute::Task<cermet::unpermute::Config{{.rows = {}, .residual = {}, "
-                               ".out = {}, .k = {}, .has_residual = {}, .threads = {}}}>",
-                               device_name(p.input(0).dtype), device_name(residual), device_name(p.outputs[0].dtype),
-                               p.size(1, 1), device_name(p.has(op::moe_unpermute::residual)), threads),
-           .threads = threads}};
+      const bool has_residual = p.has(op::moe_unpermute::residual);
+      const unpermute::Config config{.rows = p.input(0).dtype,
+                                     .residual = has_residual ? p.input(op::moe_unpermute::residual).dtype : DType::f32,
+                                     .out = p.outputs[0].dtype,
+                                     .k = static_cast<int>(p.size(1, 1)),
+                                     .has_residual = has_residual,
+                                     .threads = threads};
+      return {{.header = "kernel/cuda/device/mixture/unpermute.cuh",
+               .task = fmt::format("cermet::unpermute::Task<cermet::unpermute::Config{}>", config_text(config)),
+               .threads = threads}};
     }};
 
 }  // namespace cermet::cuda::mixture_unpermute_file

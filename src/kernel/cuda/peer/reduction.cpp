@@ -1,22 +1,21 @@
 #include "kernel/cuda/peer/reduction.hpp"
 
-#include "kernel/cuda/task.hpp"
+#include "kernel/cuda/config_text.hpp"
+#include "kernel/cuda/device/peer/collective.hpp"
 
 namespace cermet::cuda {
 
 std::string peer_reduction_config(DType dtype, Reduction reduction, int ranks, int width) {
-  const char* kind = "sum";
+  auto kind = reduce::Kind::sum;
   switch (reduction) {
     case Reduction::sum: break;
-    case Reduction::mean: kind = "mean"; break;
-    case Reduction::prod: kind = "prod"; break;
-    case Reduction::max: kind = "max"; break;
-    case Reduction::min: kind = "min"; break;
+    case Reduction::mean: kind = reduce::Kind::mean; break;
+    case Reduction::prod: kind = reduce::Kind::prod; break;
+    case Reduction::max: kind = reduce::Kind::max; break;
+    case Reduction::min: kind = reduce::Kind::min; break;
   }
-  return fmt::format(
-      "cermet::peer::ReduceConfig{{.reduction = {{.type = {}, .kind = cermet::reduce::Kind::{}, .ranks = {}}}, .width "
-      "= {}}}",
-      device_name(dtype), kind, ranks, width);
+  const peer::ReduceConfig config{.reduction = {.type = dtype, .kind = kind, .ranks = ranks}, .width = width};
+  return "cermet::peer::ReduceConfig" + config_text(config);
 }
 
 }  // namespace cermet::cuda

@@ -3,6 +3,7 @@
 #include "kernel/cuda/device/peer/rows.hpp"
 #include "base/checked.hpp"
 #include "kernel/communicator.hpp"
+#include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/peer/group_memory.hpp"
 #include "kernel/cuda/peer/reduction.hpp"
 #include "kernel/cuda/peer/sum_in_front.hpp"
@@ -80,10 +81,12 @@ std::vector<Program> programs(const Kernel& rows, const Region& region, const Co
   for (Program& program : list) {
     const std::int64_t offset = (program.shared_bytes + 15) / 16 * 16;
     program.header = "kernel/cuda/device/peer/rows.cuh";
-    program.task = fmt::format(
-        "cermet::peer::Rows<{}, {}, cermet::peer::SummedOperand{{.operand = {}, .shared_offset = {}, .leaves = {}}}>",
-        program.task, peer_reduction_config(parts.sum.input(0).dtype, reduction, ranks, width_of(parts.sum)),
-        place.operand, place.can_be_shared ? offset : -1, parts.result.has_value());
+    const peer::SummedOperand operand{.operand = static_cast<int>(place.operand),
+                                      .shared_offset = place.can_be_shared ? static_cast<int>(offset) : -1,
+                                      .leaves = parts.result.has_value()};
+    program.task = fmt::format("cermet::peer::Rows<{}, {}, cermet::peer::SummedOperand{}>", program.task,
+                               peer_reduction_config(parts.sum.input(0).dtype, reduction, ranks, width_of(parts.sum)),
+                               config_text(operand));
     if (place.can_be_shared) program.shared_bytes = offset + peer::summed_bytes;
     program.min_blocks = 1;
     if (program.threads == widest_threads && *program.held_columns > 0) {

@@ -1,5 +1,6 @@
 // Host half of lstm, gru and rnn.
 #include "op/recurrent.hpp"
+#include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/device/recurrent/recurrent.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
@@ -67,10 +68,13 @@ std::int64_t workspace(const Problem& p, int) {
 }
 
 std::vector<Program> programs(const Problem& p) {
+  const OpKind op = p.op->kind;
+  const recurrent::Config config{.cell = op == OpKind::lstm  ? Cell::lstm
+                                         : op == OpKind::gru ? Cell::gru
+                                                             : Cell::rnn,
+                                 .type = p.input(x).dtype};
   return {{.header = "kernel/cuda/device/recurrent/recurrent.cuh",
-           .task = fmt::format(
-               "cermet::recurrent::Task<cermet::recurrent::Config{{.cell = cermet::recurrent::Cell::{}, .type = {}}}>",
-               p.op->name, device_name(p.input(x).dtype)),
+           .task = fmt::format("cermet::recurrent::Task<cermet::recurrent::Config{}>", config_text(config)),
            .threads = recurrent::threads}};
 }
 

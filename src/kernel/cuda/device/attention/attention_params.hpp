@@ -2,7 +2,7 @@
 // in one list, and sizes of tiles of 16-bit elements in shared memory that ldmatrix reads. Strides are in elements.
 #pragma once
 
-#include "kernel/cuda/device/integers.hpp"
+#include "kernel/cuda/device/dtype.hpp"
 
 namespace cermet::attention {
 

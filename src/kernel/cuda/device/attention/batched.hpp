@@ -1,9 +1,20 @@
-// Parameters of attention over a batch of sequences of one length. Strides are in elements.
+// Parameters of attention over a batch of sequences of one length, and the configuration of biases and masks. Strides
+// are in elements.
 #pragma once
 
 #include "kernel/cuda/device/attention/attention_params.hpp"
 
 namespace cermet::attention {
+
+struct ScoreConfig {
+  DType bias;
+  bool has_bias, has_mask;
+
+  template <class Visit>
+  constexpr void fields(Visit&& visit) const {
+    visit("bias", bias), visit("has_bias", has_bias), visit("has_mask", has_mask);
+  }
+};
 
 /// An operand that broadcasts to [B, Hq, S, T]; strides are 0 where it does.
 struct ScoreOperand {

@@ -3,21 +3,13 @@
 // significant bits.
 #pragma once
 
+#include "kernel/cuda/device/attention/batched_hopper.hpp"
 #include "kernel/cuda/device/attention/batched_scores.cuh"
 #include "kernel/cuda/device/attention/queries.cuh"
 #include "kernel/cuda/device/attention/score_fragment.cuh"
 #include "kernel/cuda/device/ptx/wgmma.cuh"
 
 namespace cermet::attention {
-
-struct BatchedHopperConfig {
-  int head_size, group;  ///< head_size: of queries, keys and values, a multiple of 64
-  DType type, out;       ///< type: bf16 or f16, of queries, keys and values
-  bool plain;            ///< neither softcap nor alibi
-  int keys, stages;      ///< keys of a tile; tiles in shared memory
-  bool resident;         ///< tiles hold all keys of a sequence
-  int row_tiles;         ///< of an item, most; 1 where tiles are not resident
-};
 
 template <BatchedHopperConfig C, ScoreConfig S>
 struct BatchedHopperRows {

@@ -28,11 +28,6 @@ CERMET_DEVICE Params batch_params(const BatchedParams& p, int64_t batch) {
   return a;
 }
 
-struct ScoreConfig {
-  DType bias;
-  bool has_bias, has_mask;
-};
-
 template <int Bytes>
 using Both = Unsigned<2 * Bytes>;  ///< two of them, in a register each where that is possible: as vectors they would be
                                    ///< taken apart at once

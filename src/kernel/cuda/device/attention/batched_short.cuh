@@ -15,15 +15,6 @@
 
 namespace cermet::attention {
 
-struct BatchedShortConfig {
-  DType type;  ///< bf16 or f16, of all
-  int heads;
-  int keys;          ///< of a sequence
-  int tile_keys;     ///< of a tile of keys
-  int row_tiles;     ///< of an item, most
-  bool rows_differ;  ///< whether biases and masks differ from query to query
-};
-
 template <BatchedShortConfig C, ScoreConfig S>
 struct BatchedShortTask {
   using Params = BatchedShortParams;

@@ -6,6 +6,21 @@
 
 namespace cermet::attention {
 
+struct BatchedShortConfig {
+  DType type;  ///< bf16 or f16, of all
+  int heads;
+  int keys;          ///< of a sequence
+  int tile_keys;     ///< of a tile of keys
+  int row_tiles;     ///< of an item, most
+  bool rows_differ;  ///< whether biases and masks differ from query to query
+
+  template <class Visit>
+  constexpr void fields(Visit&& visit) const {
+    visit("type", type), visit("heads", heads), visit("keys", keys), visit("tile_keys", tile_keys);
+    visit("row_tiles", row_tiles), visit("rows_differ", rows_differ);
+  }
+};
+
 /// Where rows of a head begin in a map: its column, and its row beside that of the sequence.
 struct ShortRows {
   int32_t head_column, head_row, batch_row;

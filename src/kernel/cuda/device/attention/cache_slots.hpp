@@ -7,6 +7,10 @@ namespace cermet::kv_cache {
 
 /// How the quantized values of a cache are scaled.
 enum class Scales : uint8_t { none, head, token };
+constexpr const char* name_of(Scales scales) {
+  if (scales == Scales::none) return "cermet::kv_cache::Scales::none";
+  return scales == Scales::head ? "cermet::kv_cache::Scales::head" : "cermet::kv_cache::Scales::token";
+}
 
 struct Cache {
   void* data;

@@ -6,10 +6,6 @@
 
 #include "kernel/cuda/device/attention/attention_params.hpp"
 
-namespace cermet {
-enum class DType : uint8_t;  // as host and device each define it
-}
-
 namespace cermet::attention {
 
 struct DecodeConfig {

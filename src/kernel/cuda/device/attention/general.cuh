@@ -17,13 +17,6 @@ struct PlainRows : PlainScores {
   static CERMET_DEVICE int64_t v_step() { return 1; }
 };
 
-struct GeneralConfig {
-  int head_size, value_size, group;
-  int block;  ///< tokens of a page; 0: keys are not paged
-  DType q, kv, out;
-  int warp_rows;  ///< rows of a warp: 1, 2, 4 or 8
-};
-
 template <GeneralConfig C>
 struct GeneralTask {
   using Params = attention::Params;

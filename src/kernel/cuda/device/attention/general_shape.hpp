@@ -1,9 +1,22 @@
-// Sizes of the general attention task, for both halves.
+// Configuration and sizes of the general attention task, for both halves.
 #pragma once
 
-#include "kernel/cuda/device/integers.hpp"
+#include "kernel/cuda/device/attention/attention_params.hpp"
 
 namespace cermet::attention {
+
+struct GeneralConfig {
+  int head_size, value_size, group;
+  int block;  ///< tokens of a page; 0: keys are not paged
+  DType q, kv, out;
+  int warp_rows;  ///< rows of a warp: 1, 2, 4 or 8
+
+  template <class Visit>
+  constexpr void fields(Visit&& visit) const {
+    visit("head_size", head_size), visit("value_size", value_size), visit("group", group), visit("block", block);
+    visit("q", q), visit("kv", kv), visit("out", out), visit("warp_rows", warp_rows);
+  }
+};
 
 inline constexpr int general_warps = 4, general_keys = 32;
 

@@ -7,13 +7,6 @@
 
 namespace cermet::kv_cache {
 
-struct WriteConfig {
-  int key_size, value_size, block;  ///< block: tokens of a page
-  DType from, to, slot;
-  Scales scales;
-  int threads;
-};
-
 template <WriteConfig C>
 struct WriteTask {
   using Params = WriteParams;

@@ -1,9 +1,23 @@
-// Parameters of the kv_cache_write task.
+// Configuration and parameters of the kv_cache_write task.
 #pragma once
 
 #include "kernel/cuda/device/attention/cache_slots.hpp"
+#include "kernel/cuda/device/dtype.hpp"
 
 namespace cermet::kv_cache {
+
+struct WriteConfig {
+  int key_size, value_size, block;  ///< block: tokens of a page
+  DType from, to, slot;
+  Scales scales;
+  int threads;
+
+  template <class Visit>
+  constexpr void fields(Visit&& visit) const {
+    visit("key_size", key_size), visit("value_size", value_size), visit("block", block), visit("from", from);
+    visit("to", to), visit("slot", slot), visit("scales", scales), visit("threads", threads);
+  }
+};
 
 /// Keys or values, [tokens, heads, size], and where they go.
 struct Stream {

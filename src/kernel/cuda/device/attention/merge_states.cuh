@@ -6,12 +6,6 @@
 
 namespace cermet::merge_states {
 
-struct Config {
-  int size;
-  DType a, b, out;
-  int threads;
-};
-
 template <Config C>
 struct Task {
   using Params = merge_states::Params;

@@ -1,9 +1,21 @@
-// Parameters of the merge_attention_states task.
+// Configuration and parameters of the merge_attention_states task.
 #pragma once
 
-#include "kernel/cuda/device/integers.hpp"
+#include "kernel/cuda/device/dtype.hpp"
 
 namespace cermet::merge_states {
+
+struct Config {
+  int size;
+  DType a, b, out;
+  int threads;
+
+  template <class Visit>
+  constexpr void fields(Visit&& visit) const {
+    visit("size", size), visit("a", a), visit("b", b), visit("out", out);
+    visit("threads", threads);
+  }
+};
 
 /// Attention over some keys and the logarithms of its denominators.
 struct State {

@@ -13,14 +13,6 @@
 
 namespace cermet::attention {
 
-struct HopperPrefillConfig {
-  int head_size, value_size, group,
-      block;         ///< head sizes are multiples of 64; block: tokens of a page, 0 where keys are not paged
-  DType q, kv, out;  ///< kv: bf16 or f16; queries of another type are multiplied as two parts of this one
-  bool plain;        ///< neither softcap nor alibi
-  int warpgroups;
-};
-
 template <HopperPrefillConfig C>
 struct HopperPrefillTask {
   using Params = PrefillParams;

@@ -10,15 +10,6 @@
 
 namespace cermet::attention {
 
-struct PrefillConfig {
-  int head_size, value_size, group,
-      block;                    ///< head sizes are multiples of 8; block: tokens of a page, 0 where keys are not paged
-  DType q, kv, out;             ///< kv: bf16 or f16; queries of another type are multiplied as two parts of this one
-  bool plain;                   ///< neither softcap nor alibi
-  int warp_rows, keys, stages;  ///< warp_rows: 16 or 32; keys: of a tile in shared memory; tiles there, 2 or more
-  int step;                     ///< keys that a warp takes at a time: 32 or 64, a divisor of `keys`
-};
-
 template <PrefillConfig C, class Operands>
 struct PrefillWarp {
   using T = Element<C.kv>;

@@ -7,13 +7,6 @@
 
 namespace cermet::rope {
 
-struct Config {
-  int head_size, half, q_heads, k_heads;  ///< half: pairs of a head
-  DType x, y, table, position;
-  bool neox, inverse;
-  int threads;
-};
-
 template <Config C, int Pairs>
 struct Unit {
   using X = Element<C.x>;

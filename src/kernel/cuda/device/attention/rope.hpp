@@ -1,9 +1,23 @@
-// Parameters of the rope task.
+// Configuration and parameters of the rope task.
 #pragma once
 
-#include "kernel/cuda/device/integers.hpp"
+#include "kernel/cuda/device/dtype.hpp"
 
 namespace cermet::rope {
+
+struct Config {
+  int head_size, half, q_heads, k_heads;  ///< half: pairs of a head
+  DType x, y, table, position;
+  bool neox, inverse;
+  int threads;
+
+  template <class Visit>
+  constexpr void fields(Visit&& visit) const {
+    visit("head_size", head_size), visit("half", half), visit("q_heads", q_heads), visit("k_heads", k_heads);
+    visit("x", x), visit("y", y), visit("table", table), visit("position", position);
+    visit("neox", neox), visit("inverse", inverse), visit("threads", threads);
+  }
+};
 
 /// Heads of one operand and their result, [tokens, heads, D]. Strides in elements.
 struct Heads {

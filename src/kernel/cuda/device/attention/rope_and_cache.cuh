@@ -8,18 +8,6 @@
 
 namespace cermet::rope_and_cache {
 
-using kv_cache::Scales;
-
-struct Config {
-  int head_size, half, value_size, q_heads, kv_heads, block;  ///< half: pairs that are rotated; block: tokens of a page
-  DType x, out, cache, table, q_weight, k_weight, position, slot;
-  bool neox;
-  Scales scales;
-  int threads;
-  bool aligned;  ///< everything may be accessed in vectors of `rope_width` and `value_width` elements, or in pieces of
-                 ///< 16 bytes
-};
-
 template <Config C>
 struct Task {
   using Params = rope_and_cache::Params;

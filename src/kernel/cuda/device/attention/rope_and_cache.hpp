@@ -1,9 +1,31 @@
-// Parameters of the rope_and_cache task, and how heads lie over threads.
+// Configuration and parameters of the rope_and_cache task, and how heads lie over threads.
 #pragma once
 
 #include "kernel/cuda/device/attention/cache_slots.hpp"
+#include "kernel/cuda/device/dtype.hpp"
 
 namespace cermet::rope_and_cache {
+
+using kv_cache::Scales;
+
+struct Config {
+  int head_size, half, value_size, q_heads, kv_heads, block;  ///< half: pairs that are rotated; block: tokens of a page
+  DType x, out, cache, table, q_weight, k_weight, position, slot;
+  bool neox;
+  Scales scales;
+  int threads;
+  bool aligned;  ///< everything may be accessed in vectors of `rope_width` and `value_width` elements, or in pieces of
+                 ///< 16 bytes
+
+  template <class Visit>
+  constexpr void fields(Visit&& visit) const {
+    visit("head_size", head_size), visit("half", half), visit("value_size", value_size), visit("q_heads", q_heads);
+    visit("kv_heads", kv_heads), visit("block", block), visit("x", x), visit("out", out);
+    visit("cache", cache), visit("table", table), visit("q_weight", q_weight), visit("k_weight", k_weight);
+    visit("position", position), visit("slot", slot), visit("neox", neox), visit("scales", scales);
+    visit("threads", threads), visit("aligned", aligned);
+  }
+};
 
 /// Heads of the tokens, [tokens, heads, size]. Strides in elements.
 struct Heads {

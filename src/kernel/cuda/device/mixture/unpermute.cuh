@@ -7,13 +7,6 @@
 
 namespace cermet::unpermute {
 
-struct Config {
-  DType rows, residual, out;
-  int k;
-  bool has_residual;
-  int threads;
-};
-
 template <Config C>
 struct Task {
   using Params = unpermute::Params;

@@ -1,9 +1,22 @@
-// Parameters of the moe_unpermute task.
+// Configuration and parameters of the moe_unpermute task.
 #pragma once
 
-#include "kernel/cuda/device/integers.hpp"
+#include "kernel/cuda/device/dtype.hpp"
 
 namespace cermet::unpermute {
+
+struct Config {
+  DType rows, residual, out;
+  int k;
+  bool has_residual;
+  int threads;
+
+  template <class Visit>
+  constexpr void fields(Visit&& visit) const {
+    visit("rows", rows), visit("residual", residual), visit("out", out), visit("k", k);
+    visit("has_residual", has_residual), visit("threads", threads);
+  }
+};
 
 struct Params {
   const void* rows;

@@ -122,11 +122,6 @@ struct Move {
   }
 };
 
-struct ReduceConfig {
-  ReductionConfig reduction;
-  int width;  ///< elements of a vector; divides the pieces, to whose size all is aligned
-};
-
 template <ReduceConfig C>
 using UnitOf = Vector<Element<C.reduction.type>, C.width>;
 

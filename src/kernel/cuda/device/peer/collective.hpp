@@ -1,9 +1,32 @@
-// Parameters of collectives between GPUs that address each other's memory.
+// Configuration and parameters of collectives between GPUs that address each other's memory.
 #pragma once
 
+#include "kernel/cuda/device/dtype.hpp"
 #include "kernel/cuda/device/peer/link.hpp"
+#include "kernel/cuda/device/reduce/reduce.hpp"
 
 namespace cermet::peer {
+
+struct ReductionConfig {
+  DType type;
+  reduce::Kind kind;
+  int ranks;
+
+  template <class Visit>
+  constexpr void fields(Visit&& visit) const {
+    visit("type", type), visit("kind", kind), visit("ranks", ranks);
+  }
+};
+
+struct ReduceConfig {
+  ReductionConfig reduction;
+  int width;  ///< elements of a vector; divides the pieces, to whose size all is aligned
+
+  template <class Visit>
+  constexpr void fields(Visit&& visit) const {
+    visit("reduction", reduction), visit("width", width);
+  }
+};
 
 /// How data goes to other ranks.
 enum class Way : uint32_t {

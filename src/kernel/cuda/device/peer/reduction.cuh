@@ -1,16 +1,11 @@
 // Reduction of a few operands in the order of ranks, rounded once: the bits of the stacked operators.
 #pragma once
 
+#include "kernel/cuda/device/peer/collective.hpp"
 #include "kernel/cuda/device/reduce/integers.cuh"
 #include "kernel/cuda/device/reduce/reduce.cuh"
 
 namespace cermet::peer {
-
-struct ReductionConfig {
-  DType type;
-  reduce::Kind kind;
-  int ranks;
-};
 
 template <DType>
 inline constexpr bool is_integer = false;

@@ -30,6 +30,11 @@ struct SummedOperand {
   int shared_offset;  ///< where rows may lie in shared memory, behind the region's own; negative: the region must read
                       ///< them from global memory
   bool leaves;        ///< it is a result by itself
+
+  template <class Visit>
+  constexpr void fields(Visit&& visit) const {
+    visit("operand", operand), visit("shared_offset", shared_offset), visit("leaves", leaves);
+  }
 };
 /// Shared memory for the rows of an item.
 inline constexpr int64_t summed_bytes = stamped_data_bytes;

@@ -29,11 +29,6 @@ CERMET_DEVICE float activate(const Activation& activation, float clip, float val
   return value;
 }
 
-struct Config {
-  Cell cell;
-  DType type;
-};
-
 /// One work item: a direction of a sequence.
 template <Config C>
 struct Task {

@@ -1,13 +1,27 @@
-// Parameters of the task of lstm, gru and rnn.
+// Configuration and parameters of the task of lstm, gru and rnn.
 #pragma once
 
-#include "kernel/cuda/device/integers.hpp"
+#include "kernel/cuda/device/dtype.hpp"
 
 namespace cermet::recurrent {
 
 inline constexpr int threads = 512;
 
 enum class Cell : uint8_t { lstm, gru, rnn };
+constexpr const char* name_of(Cell cell) {
+  if (cell == Cell::lstm) return "cermet::recurrent::Cell::lstm";
+  return cell == Cell::gru ? "cermet::recurrent::Cell::gru" : "cermet::recurrent::Cell::rnn";
+}
+
+struct Config {
+  Cell cell;
+  DType type;
+
+  template <class Visit>
+  constexpr void fields(Visit&& visit) const {
+    visit("cell", cell), visit("type", type);
+  }
+};
 
 struct Activation {
   uint32_t function;  ///< a row of op/recurrent.inc
