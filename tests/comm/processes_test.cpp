@@ -178,7 +178,7 @@ TEST(BenchComm, MeasuresThreadsAndPlots) {
       run_cermet("bench comm --ranks 3 --sizes 64..4K --dtype bf16 --seconds 0.002 -o " + plot);
   EXPECT_EQ(result.code, 0) << result.err;
   for (const char* text :
-       {"3 ranks, engine local, bf16", "all_reduce", "reduce_scatter", "all_gather", "all_to_all", "bus rate", "MiB/s"})
+       {"3 ranks, engine local, bf16", "all_reduce", "reduce_scatter", "all_gather", "all_to_all", "bus rate", "iB/s"})
     EXPECT_NE(result.out.find(text), std::string::npos) << result.out;
   EXPECT_NE(content_of(plot).find("<svg"), std::string::npos);
 }

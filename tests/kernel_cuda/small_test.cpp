@@ -59,8 +59,10 @@ void add_products(std::vector<SmallCase>& list) {
   }
   list.push_back(
       {OpKind::linear, "gemm.linear.hopper", "gemm/hopper", {"f32", {real(f32, {70, 136}), weight(bf16, {72, 136})}}});
-  list.push_back(
-      {OpKind::linear, "gemm.linear.dots", "gemm/dots", {"f32", {real(f32, {9, 136}), weight(bf16, {20, 136})}}});
+  list.push_back({OpKind::linear,
+                  "gemm.linear.dots",
+                  "gemm/simt_split_k",
+                  {"f32", {real(f32, {9, 136}), weight(bf16, {20, 136})}}});
   const CaseOperand few{{DType::i32, {7}},
                         values({0, 0, 5, 12, 30, 40, 56})};  // of 5 groups, and rows without a weight
   list.push_back({OpKind::grouped_linear,
