@@ -1,5 +1,6 @@
 #include "op/group_norm.hpp"
 
+#include "op/operands.hpp"
 #include "op/schema/operator.hpp"
 #include "op/schema/reference.hpp"
 
@@ -33,8 +34,8 @@ void normalize_groups(const ReferenceCall& call, Groups groups) {
     const RowStatistics statistics = row_statistics(values, call.attributes.number("eps"));
     for (std::int64_t i = 0; i < length; ++i) {
       const std::int64_t channel = (g * length + i) / positions % channels;
-      const double weight = call.has(1) ? load(call.inputs[1], channel) : 1,
-                   bias = call.has(2) ? load(call.inputs[2], channel) : 0;
+      const double weight = call.has(op::group_norm::weight) ? load(call.inputs[op::group_norm::weight], channel) : 1,
+                   bias = call.has(op::group_norm::bias) ? load(call.inputs[op::group_norm::bias], channel) : 0;
       store_normalized(call, g * length + i, values[static_cast<std::size_t>(i)], statistics, weight, bias);
     }
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "op/operands.hpp"
 #include "op/schema/problem.hpp"
 
 namespace cermet {
@@ -12,16 +13,26 @@ struct ProductOperands {
               zero_point = none, residual = none, out_scale = none;
 };
 
-constexpr ProductOperands product_operands(OpKind op) {
-  switch (op) {
-    case OpKind::linear: return {.bias = 2};
-    case OpKind::dual_linear: return {.w_up = 2, .bias = 3, .bias_up = 4};
+constexpr ProductOperands product_operands(OpKind kind) {
+  switch (kind) {
+    case OpKind::linear: return {.bias = op::linear::bias};
+    case OpKind::dual_linear:
+      return {.w_up = op::dual_linear::w_up, .bias = op::dual_linear::bias_gate, .bias_up = op::dual_linear::bias_up};
     case OpKind::scaled_mm:
-      return {.x_scale = 2, .w_scale = 3, .bias = 4, .zero_point = 5, .residual = 6, .out_scale = 7};
-    case OpKind::grouped_linear: return {.offsets = 2, .x_scale = 4, .w_scale = 5, .bias = 3};
-    case OpKind::conv: return {.bias = 2, .residual = 3};
-    case OpKind::conv_transpose: return {.bias = 2};
-    default: CERMET_ASSERT(op == OpKind::matmul); return {};
+      return {.x_scale = op::scaled_mm::a_scale,
+              .w_scale = op::scaled_mm::b_scale,
+              .bias = op::scaled_mm::bias,
+              .zero_point = op::scaled_mm::a_zp,
+              .residual = op::scaled_mm::residual,
+              .out_scale = op::scaled_mm::out_scale};
+    case OpKind::grouped_linear:
+      return {.offsets = op::grouped_linear::offsets,
+              .x_scale = op::grouped_linear::x_scale,
+              .w_scale = op::grouped_linear::w_scale,
+              .bias = op::grouped_linear::bias};
+    case OpKind::conv: return {.bias = op::conv::bias, .residual = op::conv::residual};
+    case OpKind::conv_transpose: return {.bias = op::conv_transpose::bias};
+    default: CERMET_ASSERT(kind == OpKind::matmul); return {};
   }
 }
 

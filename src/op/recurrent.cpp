@@ -103,7 +103,7 @@ std::vector<TensorType> infer_recurrent(const Problem& p) {
 
 double recurrent_operations(const Problem& p) {
   const double rows = static_cast<double>(p.size(0, 0)) * static_cast<double>(p.size(0, 1));
-  return 2 * rows * (bytes_of(p.input(1), p.maximum) + bytes_of(p.input(2), p.maximum)) /
+  return 2 * rows * (bytes_of(p.input(recurrent::w), p.maximum) + bytes_of(p.input(recurrent::r), p.maximum)) /
          static_cast<double>(size_of(p.input(1).dtype));
 }
 

@@ -1,5 +1,6 @@
 #include "op/scatter_updates.hpp"
 
+#include "op/operands.hpp"
 #include "op/schema/infer.hpp"
 
 namespace cermet {
@@ -44,7 +45,7 @@ ScatterUpdates::ScatterUpdates(const ReferenceCall& call)
 }
 
 void ScatterUpdates::add_real(Target& target, std::int64_t j, std::int64_t update) {
-  const TensorView &x = call_.inputs[0], &updates = call_.inputs[2];
+  const TensorView &x = call_.inputs[0], &updates = call_.inputs[op::scatter::updates];
   if (!target.touched) target = {load(x, j), std::abs(load(x, j)), true};
   RealReducer step(reduction_);
   step.add(target.value);
@@ -55,7 +56,7 @@ void ScatterUpdates::add_real(Target& target, std::int64_t j, std::int64_t updat
 }
 
 void ScatterUpdates::add(std::int64_t target, std::int64_t update) {
-  const TensorView &updates = call_.inputs[2], &y = call_.outputs[0];
+  const TensorView &updates = call_.inputs[op::scatter::updates], &y = call_.outputs[0];
   if (!reduces_) copy_element(updates, update, y, target);
   else if (targets_.empty()) combine_integers(reduction_, updates, update, y, target);
   else add_real(targets_[static_cast<std::size_t>(target)], target, update);

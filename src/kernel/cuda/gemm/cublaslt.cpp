@@ -3,6 +3,7 @@
 #include "kernel/cuda/gemm/hopper.hpp"
 #include "kernel/cuda/gemm/rows.hpp"
 #include "kernel/roofline.hpp"
+#include "op/operands.hpp"
 
 namespace cermet::cuda::gemm_cublaslt_file {
 namespace {
@@ -16,7 +17,7 @@ Decline declines(const Problem& p) {
   if (x != w || (x != DType::bf16 && x != DType::f16))
     return fmt::format("no product of {} with {}", name_of(x), name_of(w));
   if (y != x && y != DType::f32) return fmt::format("no result {} of {}", name_of(y), name_of(x));
-  if (p.has(2) && p.input(2).dtype != y) return "bias is not of the result's type";
+  if (p.has(op::linear::bias) && p.input(op::linear::bias).dtype != y) return "bias is not of the result's type";
   const Dim n = p.outputs[0].dims.back(), k = p.input(0).dims.back();
   if (!n.is_constant() || !k.is_constant() || n.constant() % 8 != 0 || k.constant() % 8 != 0 ||
       n.constant() * k.constant() == 0)
@@ -42,7 +43,7 @@ Launcher bind(const Problem& problem) {
     if (axes.rank > 1 || !aligned(x, x_row) || !aligned(w, w_row) || !aligned(y, y_row)) return general.launch(args);
     args.queue->multiply({.x = x.data,
                           .w = w.data,
-                          .bias = args.has(2) ? args.inputs[2].data : nullptr,
+                          .bias = args.has(op::linear::bias) ? args.inputs[op::linear::bias].data : nullptr,
                           .y = y.data,
                           .m = m,
                           .n = n,

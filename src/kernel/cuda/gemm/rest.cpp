@@ -6,6 +6,7 @@
 #include "kernel/cuda/narrow.hpp"
 #include "kernel/cuda/task.hpp"
 #include "op/grouped_work.hpp"
+#include "op/operands.hpp"
 
 namespace cermet::cuda {
 namespace {
@@ -15,7 +16,8 @@ constexpr ProductLoops loops{.gated = true, .results = 2, .rest = true};
 
 class RestRows {
  public:
-  explicit RestRows(const Region& region) : product_(region, loops), offsets_(region.problem().input(2).dtype) {}
+  explicit RestRows(const Region& region)
+      : product_(region, loops), offsets_(region.problem().input(op::grouped_linear::offsets).dtype) {}
   Program program() const {
     const GeneratedType epilogue = product_.epilogue();
     return {.header = "kernel/cuda/device/gemm/rest.cuh",

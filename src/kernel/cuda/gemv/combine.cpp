@@ -9,13 +9,12 @@
 #include "kernel/cuda/task.hpp"
 #include "kernel/roofline.hpp"
 #include "op/grouped_work.hpp"
+#include "op/operands.hpp"
 #include "op/products.hpp"
 
 namespace cermet::cuda::gemv_combine_file {
 namespace {
 
-constexpr std::size_t rows_operand = 0, row_of_operand = 1, weights_operand = 2,
-                      residual_operand = 3;  ///< of moe_unpermute
 constexpr ProductLoops loops{.row_scale = true, .combines = true};
 
 /// KiB of stages: as two blocks of an SM have them, and for a kernel that shares stages among tasks.
@@ -28,7 +27,8 @@ int ring_bytes_of(const Config& config) {
 gemv::CombineShape shape_of(const Region& region, int ring_bytes = gemv::usual_ring_bytes) {
   const Problem& p = region.problem();
   return gemv::combine_shape(static_cast<int>(p.size(1, -1)), static_cast<int>(size_of(p.input(1).dtype)),
-                             static_cast<int>(region.nodes.back().problem.size(row_of_operand, 1)), ring_bytes);
+                             static_cast<int>(region.nodes.back().problem.size(op::moe_unpermute::row_of, 1)),
+                             ring_bytes);
 }
 
 Decline declines(const Region& region) {
@@ -37,12 +37,12 @@ Decline declines(const Region& region) {
     return "expects moe_unpermute after the product";
   if (p.target->compute_capability < 90)
     return "weights cannot stream through shared memory before compute capability 9.0";
-  if (max_rows(last, row_of_operand) != 1) return "adds the rows of one token";
-  const RegionInput& added = region.nodes.back().inputs[rows_operand];
+  if (max_rows(last, op::moe_unpermute::row_of) != 1) return "adds the rows of one token";
+  const RegionInput& added = region.nodes.back().inputs[op::moe_unpermute::rows];
   if (added != RegionInput::inside(static_cast<std::size_t>(region.anchor), 0, added.rounding))
     return "the rows are not the product's";
-  if (last.has(residual_operand)) return "adds no residual";
-  const std::int64_t k = p.size(1, -1), choices = last.size(row_of_operand, 1);
+  if (last.has(op::moe_unpermute::residual)) return "adds no residual";
+  const std::int64_t k = p.size(1, -1), choices = last.size(op::moe_unpermute::row_of, 1);
   if (choices < 1 || choices > gemv::most_choices)
     return fmt::format("adds the rows of up to {} experts", gemv::most_choices);
   if (k * byte_size(p.input(1).dtype) % 16 != 0) return "rows of the weight are not whole 16 bytes";
@@ -65,8 +65,8 @@ struct Combined {
 
   explicit Combined(const Region& region, const Config& config = {})
       : product(region, loops),
-        row_of(static_cast<int>(*region.operand_of(region.nodes.size() - 1, row_of_operand))),
-        weights(static_cast<int>(*region.operand_of(region.nodes.size() - 1, weights_operand))) {
+        row_of(static_cast<int>(*region.operand_of(region.nodes.size() - 1, op::moe_unpermute::row_of))),
+        weights(static_cast<int>(*region.operand_of(region.nodes.size() - 1, op::moe_unpermute::weights))) {
     const Problem& p = region.problem();
     const GemvPrologue prologue(region);
     if (!prologue.is_empty()) product.at.x = static_cast<int>(prologue.x(region));
@@ -76,7 +76,7 @@ struct Combined {
         .k = static_cast<int>(p.size(1, -1)),
         .x = prologue.is_empty() ? p.input(0).dtype : prologue.x_type(),
         .w = p.input(1).dtype,
-        .offsets = p.input(2).dtype,
+        .offsets = p.input(op::grouped_linear::offsets).dtype,
         .ids = region.operand_type(static_cast<std::size_t>(row_of)).dtype,
         .choices = shape.choices,
         .tail = groups_end_in_rest(p),

@@ -4,6 +4,7 @@
 
 #include "base/checked.hpp"
 #include "kernel/cuda/mixture/gating.hpp"
+#include "op/operands.hpp"
 #include "op/products.hpp"
 #include "op/quantization.hpp"
 
@@ -77,7 +78,7 @@ Decline declines_quantize(const Region& region, std::size_t n) {
   if (!product.has(scale) ||
       !reads_alone(region, static_cast<std::size_t>(region.anchor), scale, n, scale_output(p.op->kind)))
     return "the row's scale is not the product's";
-  if (product.op->kind == OpKind::scaled_mm && product.has(5)) return "the product has a zero point";
+  if (product.op->kind == OpKind::scaled_mm && product.has(op::scaled_mm::a_zp)) return "the product has a zero point";
   return std::nullopt;
 }
 
@@ -85,7 +86,7 @@ Decline declines_permute(const Region& region, std::size_t n) {
   if (region.problem().op->kind != OpKind::grouped_linear ||
       !reads_alone(region, static_cast<std::size_t>(region.anchor), 2, n, 1, true))
     return "the product does not read the sorted rows' offsets";
-  if (region.nodes[n].problem.has(2)) return "rows are quantized before they are sorted";
+  if (region.nodes[n].problem.has(op::moe_permute::scales)) return "rows are quantized before they are sorted";
   if (region.nodes[n].problem.attributes.flag("rest")) return "others have some of the experts";
   if (region.nodes[n].problem.attributes.integer("experts") != region.problem().size(1, 0))
     return "the product has other experts";

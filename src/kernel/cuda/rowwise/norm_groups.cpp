@@ -5,6 +5,7 @@
 #include "base/checked.hpp"
 #include "kernel/cuda/device/rowwise/group_norm.hpp"
 #include "kernel/cuda/rowwise/rowwise.hpp"
+#include "op/operands.hpp"
 
 namespace cermet::cuda::rowwise_norm_groups_file {
 namespace {
@@ -51,7 +52,7 @@ class GroupPrograms {
                                       .x = p.input(0).dtype,
                                       .y = p.outputs[0].dtype,
                                       .weights = p.has(1),
-                                      .biases = p.has(2),
+                                      .biases = p.has(op::group_norm::bias),
                                       .weight = type_or_f32(p, 1),
                                       .bias = type_or_f32(p, 2),
                                       .positions = v.layout.width > 1 ? static_cast<int>(positions_) : 0};
@@ -78,7 +79,7 @@ class GroupPrograms {
     const group_norm::StagedConfig config{.x = p.input(0).dtype,
                                           .y = p.outputs[0].dtype,
                                           .weights = p.has(1),
-                                          .biases = p.has(2),
+                                          .biases = p.has(op::group_norm::bias),
                                           .weight = type_or_f32(p, 1),
                                           .bias = type_or_f32(p, 2),
                                           .columns = static_cast<int>(length_),
@@ -154,7 +155,7 @@ Launcher bind(const Problem& p) {
     params.rows = static_cast<std::uint32_t>(walk.rows());
     params.length = static_cast<std::int32_t>(length);
     params.weight = args.has(1) ? args.inputs[1].data : nullptr;
-    params.bias = args.has(2) ? args.inputs[2].data : nullptr;
+    params.bias = args.has(op::group_norm::bias) ? args.inputs[op::group_norm::bias].data : nullptr;
     params.groups = static_cast<std::uint32_t>(groups);
     params.group_channels = static_cast<std::uint32_t>(channels / groups);
     params.positions = static_cast<std::uint32_t>(length / params.group_channels);

@@ -5,16 +5,17 @@
 #include "kernel/cuda/narrow.hpp"
 #include "kernel/cuda/rowwise/row_configs.hpp"
 #include "kernel/cuda/rowwise/row_region_kernel.hpp"
+#include "op/operands.hpp"
 
 namespace cermet::cuda::rowwise_quant_dynamic_file {
 namespace {
 
-constexpr std::size_t smooth_operand = 1, index_operand = 2;
+constexpr std::size_t group_index = op::dynamic_quant::group_index;
 
 /// How the rows of either kernel lie over threads.
 RowNeeds rows_of(const Problem& p) {
   RowNeeds needs{.width = vector_width({p.input(0).dtype})};
-  if (size_of(p.input(0).dtype) == 2 && !p.has(smooth_operand)) {  // held as they are, in half the registers
+  if (size_of(p.input(0).dtype) == 2 && !p.has(op::dynamic_quant::smooth)) {  // held as they are, in half the registers
     needs.short_rows = {.elements = 32, .registers = 64};
     needs.long_rows = {.elements = 56, .registers = 64};
   }
@@ -39,7 +40,7 @@ struct DynamicQuant {
 
 /// What rows of their own programs do not know.
 Decline declines_general(const Problem& p) {
-  if (p.attributes.text("granularity") == "tensor" || p.has(index_operand)) return std::nullopt;
+  if (p.attributes.text("granularity") == "tensor" || p.has(group_index)) return std::nullopt;
   return "neither one scale for everything nor smoothing factors by an index";
 }
 
@@ -64,12 +65,12 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
     for (const RowVariant& variant : variants.list()) {
       const dynamic_quant::Config device{.layout = variant.layout,
                                          .x = p.input(0).dtype,
-                                         .smooths = p.has(smooth_operand),
-                                         .smooth = type_or_f32(p, smooth_operand),
-                                         .indexed = !p.has(index_operand) ? Index::none
-                                                    : op.offsets          ? Index::offsets
-                                                                          : Index::ids,
-                                         .index = p.has(index_operand) ? p.input(index_operand).dtype : DType::i32,
+                                         .smooths = p.has(op::dynamic_quant::smooth),
+                                         .smooth = type_or_f32(p, op::dynamic_quant::smooth),
+                                         .indexed = !p.has(group_index) ? Index::none
+                                                    : op.offsets        ? Index::offsets
+                                                                        : Index::ids,
+                                         .index = p.has(group_index) ? p.input(group_index).dtype : DType::i32,
                                          .pass = pass};
       list.push_back(variant_program(
           "kernel/cuda/device/rowwise/dynamic_quant.cuh",
@@ -83,7 +84,7 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
 Launcher bind(const Problem& p, const Config& config) {
   return [op = DynamicQuant(p), programs = RowVariants(configured(needs_of(p), config))](const LaunchArgs& args) {
     const TensorView& x = args.inputs[0];
-    const TensorView* ids = args.has(index_operand) && !op.offsets ? &args.inputs[index_operand] : nullptr;
+    const TensorView* ids = args.has(group_index) && !op.offsets ? &args.inputs[group_index] : nullptr;
     std::array<RowView, 5> views{{{&x}, {ids ? ids : &x, ids ? 0 : 1}, {&args.outputs[0]}}};
     std::size_t count = 3;
     const int scales = op.quantized.groups() ? 1 : 0;
@@ -93,19 +94,21 @@ Launcher bind(const Problem& p, const Config& config) {
     params.dims = walk.dims();
     params.rows = static_cast<std::uint32_t>(walk.rows());
     params.length = narrow(x.shape.back(), "row kernel", "columns");
-    if (args.has(smooth_operand)) {
-      params.smooth = args.inputs[smooth_operand].data;
-      params.smooth_step = args.inputs[smooth_operand].strides[0];
-      params.experts = args.inputs[smooth_operand].shape[0];
+    if (args.has(op::dynamic_quant::smooth)) {
+      params.smooth = args.inputs[op::dynamic_quant::smooth].data;
+      params.smooth_step = args.inputs[op::dynamic_quant::smooth].strides[0];
+      params.experts = args.inputs[op::dynamic_quant::smooth].shape[0];
     }
-    if (args.has(index_operand)) params.offsets = args.inputs[index_operand].data;
+    if (args.has(group_index)) params.offsets = args.inputs[group_index].data;
     const int width = programs.width();
     bool aligned = walk.aligned(0, width) && walk.aligned(2, width);
-    if (args.has(smooth_operand)) aligned = aligned && is_aligned(args.inputs[smooth_operand], width);
-    if (args.has(index_operand)) aligned = aligned && params.smooth_step % width == 0;
+    if (args.has(op::dynamic_quant::smooth))
+      aligned = aligned && is_aligned(args.inputs[op::dynamic_quant::smooth], width);
+    if (args.has(group_index)) aligned = aligned && params.smooth_step % width == 0;
     const std::size_t program = programs.choose(walk, aligned, args.queue->target());
-    const ByteRange smooth = args.has(smooth_operand) ? byte_range(args.inputs[smooth_operand]) : ByteRange{};
-    const ByteRange ids_or_offsets = args.has(index_operand) ? byte_range(args.inputs[index_operand]) : ByteRange{};
+    const ByteRange smooth =
+        args.has(op::dynamic_quant::smooth) ? byte_range(args.inputs[op::dynamic_quant::smooth]) : ByteRange{};
+    const ByteRange ids_or_offsets = args.has(group_index) ? byte_range(args.inputs[group_index]) : ByteRange{};
     const ByteRange range{args.workspace, 2 * sizeof(std::uint32_t)};  // of everything, in one pass; read by the next
     const auto launch_all = [&](std::size_t pass) {
       for (std::int64_t launch = 0; launch < walk.launches(); ++launch) {

@@ -1,12 +1,13 @@
 // Host half of silu_and_mul_quant and dequant_swiglu_quant: how their rows lie over threads.
 #include "kernel/cuda/rowwise/row_region_kernel.hpp"
+#include "op/operands.hpp"
 
 namespace cermet::cuda::rowwise_quant_gated_file {
 namespace {
 
 /// Whether scale or offset of silu_and_mul_quant is a number for each column, held beside the row.
 bool has_columns(const Problem& p) {
-  constexpr std::size_t scale = 2, offset = 3;
+  constexpr std::size_t scale = op::silu_and_mul_quant::scale, offset = op::silu_and_mul_quant::offset;
   const auto is_vector = [&](std::size_t i) { return p.has(i) && p.input(i).rank() == 1; };
   return p.op->kind == OpKind::silu_and_mul_quant && (is_vector(scale) || is_vector(offset));
 }
