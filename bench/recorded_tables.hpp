@@ -21,7 +21,7 @@ namespace cermet {
 /// A region with its candidates as they are now, and what those took that were recorded.
 class RecordedTable {
  public:
-  /// `json`: one of the record's tables; `threads`: of a CPU's record. A GPU's candidates are told by what they
+  /// `json`: one of the record's tables; `threads`: of a CPU's record. A GPU's candidates are identified by what they
   /// compile, so that a record outlives the names of configurations; a CPU's are those of this machine.
   RecordedTable(const Json& json, const Target* target, int threads = 1)
       : name(fmt::format("{} {}", json.at("op").as_string(), json.at("shape").as_string())) {
