@@ -16,7 +16,8 @@ TEST(Cores, AreThoseOfTheProcess) {
   EXPECT_EQ(bench.json()["threads"], 1);
   const CommandResult launch = run_shell(on_one_core + "launch -n 1 -- env --json", scratch.path());
   ASSERT_EQ(launch.code, 0) << launch.err;
-  for (const auto& variable : launch.json()["variables"])
+  const nlohmann::json variables = launch.json()["variables"];
+  for (const auto& variable : variables)
     if (variable["name"] == "CERMET_THREADS") {
       EXPECT_EQ(variable["value"], "1");
     }

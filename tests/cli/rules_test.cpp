@@ -10,7 +10,8 @@ TEST(Rules, ListsThoseOfAClass) {
   ASSERT_GT(some.size(), 10u);
   EXPECT_LT(some.size(), all.size());
   for (const auto& rule : some) EXPECT_EQ(rule["class"], "associative") << rule;
-  for (const auto& rule : run_cermet("rules exact --json").json()["rules"])
+  const nlohmann::json exact = run_cermet("rules exact --json").json()["rules"];
+  for (const auto& rule : exact)
     EXPECT_EQ(rule["rounding"], "exact") << rule;
 }
 

@@ -92,7 +92,8 @@ TEST(Tune, TakesModelsAndGraphs) {
   ASSERT_EQ(model.code, 0) << model.err;
   EXPECT_GT(model.json()["regions"], 5);
   EXPECT_GT(model.json()["tuned"], 0);
-  for (const auto& result : model.json()["results"])
+  const nlohmann::json report = model.json();
+  for (const auto& result : report["results"])
     for (const auto& tried : result["tried"]) EXPECT_NE(tried["state"], "wrong") << result["region"] << tried;
   expect_whole_model_compared(model.json(), place);
   const auto graph =

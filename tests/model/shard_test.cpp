@@ -175,9 +175,9 @@ TEST(ModelShard, EveryExpertIsOfOneRankOrOfThoseThatShareIt) {
         const DecoderModel part = sharded(config.decoder, shard);
         const Mixture& own = test::mixture_of(part);
         EXPECT_GE(own.count, 1);
+        const auto parts = module_parts(config.decoder, shard);
         for (std::int64_t e = own.first; e < own.first + own.count; ++e)
-          for (const TensorPart::Segment& segment :
-               module_parts(config.decoder, shard).at(mixture.expert(e).down.name).segments)
+          for (const TensorPart::Segment& segment : parts.at(mixture.expert(e).down.name).segments)
             if (segment.begin >= 0) held[static_cast<std::size_t>(e)] += segment.count;
       }
       EXPECT_EQ(held, std::vector(held.size(), config.expert_intermediate_size))
