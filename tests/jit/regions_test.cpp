@@ -151,7 +151,7 @@ TEST(Regions, OfDecodeSteps) {
   std::size_t index = 0;
   std::vector<CaseProgram> list;
   std::vector<NamedRegion> regions = decode_regions(device->target());
-  std::ranges::copy(rest_regions(device->target()), std::back_inserter(regions));
+  std::ranges::copy(unweighted_regions(device->target()), std::back_inserter(regions));
   for (const auto& [name, region] : regions) {
     const Kernel* taken = nullptr;
     for (const Kernel* kernel : cuda::kernels_of(region.problem().op->kind))

@@ -223,12 +223,13 @@ TEST(CudaProduct, GroupedWithRowsOfNoWeight) {
   list.push_back({"f32", {real(DType::f32, {80, 136}), weight(DType::bf16, {5, 136, 136}), some}});
   // Blocks have several tiles, of which the first is of a group without rows; with rows of no weight behind the last
   // group, and without.
-  for (const bool rest : {false, true}) {
+  for (const bool unweighted : {false, true}) {
     std::vector<double> begins{0, 0, 0, 0};
-    for (int group = 4; group <= 40; ++group) begins.push_back(group == 40 ? (rest ? 300 : 320) : (group - 3) * 8);
-    if (rest) begins.push_back(320);
+    for (int group = 4; group <= 40; ++group)
+      begins.push_back(group == 40 ? (unweighted ? 300 : 320) : (group - 3) * 8);
+    if (unweighted) begins.push_back(320);
     list.push_back(
-        {fmt::format("rounds_{}", rest),
+        {fmt::format("rounds_{}", unweighted),
          {codes({320, 144}), codes({40, 1024, 144}, true), offsets(begins), {}, scale({320}), scale({40, 1024})}});
   }
   check_products(OpKind::grouped_linear, list);

@@ -267,17 +267,19 @@ struct Groups {
     return {load_index(offsets, group), load_index(offsets, group + 1), form};
   }
   /// Rows of the group without a weight.
-  RowBlocks rest() const { return {load_index(offsets, count), load_index(offsets, offsets.elements() - 1), form}; }
+  RowBlocks unweighted_rows() const {
+    return {load_index(offsets, count), load_index(offsets, offsets.elements() - 1), form};
+  }
 };
 
 /// Calls finish(block_group, i, panel, sums) for each block of rows that have no weight, whose sums are 0.
 template <class Finish>
-void for_rest(const Groups& groups, std::int64_t panels, ThreadPool& pool, Finish&& finish) {
-  const RowBlocks rest = groups.rest();
-  if (rest.first == rest.last) return;
+void for_unweighted_rows(const Groups& groups, std::int64_t panels, ThreadPool& pool, Finish&& finish) {
+  const RowBlocks rows = groups.unweighted_rows();
+  if (rows.first == rows.last) return;
   pool.parallel_for(panels, 1, [&](std::int64_t begin, std::int64_t end) {
     alignas(64) static constexpr Tile nothing{};
-    for_block_groups(rest, 0, rest.count(), begin, end, [&](const BlockGroup& group, std::int64_t panel) {
+    for_block_groups(rows, 0, rows.count(), begin, end, [&](const BlockGroup& group, std::int64_t panel) {
       for (std::int64_t i = 0; i < group.count; ++i) finish(group, i, panel, nothing);
     });
   });

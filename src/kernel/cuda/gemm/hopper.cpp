@@ -6,7 +6,7 @@
 #include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/device/gemm/parts.hpp"
 #include "kernel/cuda/gemm/gate_cut.hpp"
-#include "kernel/cuda/gemm/rest.hpp"
+#include "kernel/cuda/gemm/unweighted_rows.hpp"
 #include "op/grouped_work.hpp"
 #include "op/products.hpp"
 
@@ -107,7 +107,7 @@ HopperProduct::HopperProduct(const Region& region, const Config& config, const H
   else if ((tiles == HopperTiles::one || (tiles == HopperTiles::one_of_many && most_rows_ >= 4096)) && known_rows_)
     tiles_ = {best_hopper_tile(work_, most_rows_)};
   else tiles_ = choose_hopper_tiles(work_, most_rows_);
-  config_.unweighted = config_.grouped && groups_end_in_rest(p) && !product_.column_sums &&
+  config_.unweighted = config_.grouped && has_unweighted_group(p) && !product_.column_sums &&
                        std::ranges::all_of(tiles_, [&](const HopperTile& tile) { return has_few_rows(tile); });
 }
 
@@ -301,12 +301,12 @@ const Kernel gemm_matmul_hopper = kernel("gemm.matmul.hopper", OpKind::matmul);
 const Kernel gemm_dual_linear_hopper = kernel("gemm.dual_linear.hopper", OpKind::dual_linear, {.recorded = 0.15});
 const Kernel gemm_scaled_mm_hopper =
     kernel("gemm.scaled_mm.hopper", OpKind::scaled_mm, {.recorded = 0.2, .of_configs = tiles_error});
-const Kernel gemm_grouped_linear_hopper = with_rest(
+const Kernel gemm_grouped_linear_hopper = with_unweighted_rows(
     kernel("gemm.grouped_linear.hopper", OpKind::grouped_linear, {.assumes = ModelError::Assumes::group_lengths}),
     [](const Region& region, const Config& config) {
       const HopperProduct product(region, config);
       return product.makes_unweighted_rows()
-                 ? MakesRest([=](const LaunchArgs& args) { return product.makes_unweighted_rows(args); })
+                 ? MakesUnweighted([=](const LaunchArgs& args) { return product.makes_unweighted_rows(args); })
                  : nullptr;
     });
 

@@ -2,7 +2,7 @@
 
 #include "base/checked.hpp"
 #include "kernel/cuda/config_text.hpp"
-#include "kernel/cuda/gemm/rest.hpp"
+#include "kernel/cuda/gemm/unweighted_rows.hpp"
 #include "kernel/cuda/gemv/compact.hpp"
 #include "kernel/roofline.hpp"
 #include "op/products.hpp"
@@ -314,11 +314,12 @@ extern const Kernel gemv_linear, gemv_dual_linear, gemv_scaled_mm, gemv_grouped_
 const Kernel gemv_norm_linear = with_prologue("gemv.norm_linear", OpKind::linear);
 const Kernel gemv_norm_dual_linear = with_prologue("gemv.norm_dual_linear", OpKind::dual_linear);
 const Kernel gemv_front_scaled_mm = with_prologue("gemv.front_scaled_mm", OpKind::scaled_mm);
-const Kernel gemv_front_grouped_linear = with_rest(with_prologue("gemv.front_grouped_linear", OpKind::grouped_linear));
+const Kernel gemv_front_grouped_linear =
+    with_unweighted_rows(with_prologue("gemv.front_grouped_linear", OpKind::grouped_linear));
 const Kernel gemv_linear = plain("gemv.linear", OpKind::linear, {.recorded = 0.15});
 const Kernel gemv_dual_linear = plain("gemv.dual_linear", OpKind::dual_linear);
 const Kernel gemv_scaled_mm = plain("gemv.scaled_mm", OpKind::scaled_mm, {.recorded = 0.2});
-const Kernel gemv_grouped_linear =
-    with_rest(plain("gemv.grouped_linear", OpKind::grouped_linear, {.assumes = ModelError::Assumes::group_lengths}));
+const Kernel gemv_grouped_linear = with_unweighted_rows(
+    plain("gemv.grouped_linear", OpKind::grouped_linear, {.assumes = ModelError::Assumes::group_lengths}));
 
 }  // namespace cermet::cuda::gemv_gemv_file
