@@ -100,7 +100,7 @@ HWY_INLINE Real exp_above(Real x, float least) {
 #endif
   const auto anchor = hn::Set(d, 0x1.8p23f);  // numbers around it are whole: rounds with one operation less
   const auto n = hn::Sub(hn::MulAdd(x.v, hn::Set(d, 1.44269504f), anchor), anchor);
-  // n log(2), in a part of which n times is exact and the rest.
+  // n log(2), in a part of which n times is exact and a low part.
   const auto r =
       hn::NegMulAdd(n, hn::Set(d, 1.428606765330187e-6f), hn::NegMulAdd(n, hn::Set(d, 0.693145751953125f), x.v));
   const Floats fraction = polynomial(Real(r), c).v;
@@ -168,9 +168,9 @@ HWY_INLINE Real trunc_mod(Real a, Real b) {
 }
 /// As numpy.mod: the sign of b.
 HWY_INLINE Real floor_mod(Real a, Real b) {
-  const Real rest = trunc_mod(a, b);
-  const Real other = select(rest < 0, select(b < 0, rest, rest + b), select(b < 0, rest + b, rest));
-  return select(rest == 0, with_sign_of(rest, b), other);
+  const Real remainder = trunc_mod(a, b);
+  const Real other = select(remainder < 0, select(b < 0, remainder, remainder + b), select(b < 0, remainder + b, remainder));
+  return select(remainder == 0, with_sign_of(remainder, b), other);
 }
 
 /// sin(x) / cos(x) is not accurate enough near the poles.

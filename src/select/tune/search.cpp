@@ -36,11 +36,11 @@ std::vector<std::size_t> by_cost(const std::vector<TuneCandidate>& list) {
 /// The same with the first of each kernel and modelled time before the others: models do not see every field, and alike
 /// candidates teach little.
 std::vector<std::size_t> unlike_first(const std::vector<TuneCandidate>& list, const std::vector<std::size_t>& order) {
-  std::vector<std::size_t> first, rest;
+  std::vector<std::size_t> first, later;
   std::set<std::pair<const Kernel*, double>> seen;
   for (const std::size_t i : order)
-    (seen.emplace(list[i].choice.kernel, list[i].modelled).second ? first : rest).push_back(i);
-  first.insert(first.end(), rest.begin(), rest.end());
+    (seen.emplace(list[i].choice.kernel, list[i].modelled).second ? first : later).push_back(i);
+  first.insert(first.end(), later.begin(), later.end());
   return first;
 }
 

@@ -31,9 +31,9 @@ void pack_units(const TensorView& matrix, std::int64_t first, std::byte* destina
     for (std::int64_t c = 0; c < columns; ++c)
       for (std::int64_t u = begin; u < std::min(whole, begin + block); ++u)
         std::memcpy(target(c, u), source(c, u), sizeof(Unit));
-  if (const std::int64_t rest = row_bytes - whole * unit_bytes; rest > 0)
+  if (const std::int64_t tail = row_bytes - whole * unit_bytes; tail > 0)
     for (std::int64_t c = 0; c < columns; ++c)
-      std::memcpy(target(c, whole), source(c, whole), static_cast<std::size_t>(rest));
+      std::memcpy(target(c, whole), source(c, whole), static_cast<std::size_t>(tail));
 }
 
 /// Sums of the columns of an int8 panel: over everything, and over blocks of 128.

@@ -129,7 +129,7 @@ inline void pack_block(const Rows& x, DType dtype, std::int64_t first, std::int6
 template <class Row>
 void pack_chunks(std::int64_t rows, std::int64_t row_bytes, std::byte* packed, Row&& row) {
   constexpr std::int64_t together = 4;  // chunks of a row
-  const std::int64_t whole = row_bytes / chunk_bytes, rest = row_bytes % chunk_bytes;
+  const std::int64_t whole = row_bytes / chunk_bytes, tail = row_bytes % chunk_bytes;
   const auto at = [&](std::int64_t chunk, std::int64_t r) { return packed + (chunk * rows + r) * chunk_bytes; };
   for (std::int64_t begin = 0; begin < whole; begin += together)
     for (std::int64_t r = 0; r < rows; ++r) {
@@ -137,9 +137,9 @@ void pack_chunks(std::int64_t rows, std::int64_t row_bytes, std::byte* packed, R
       for (std::int64_t c = begin; c < std::min(whole, begin + together); ++c)
         std::memcpy(at(c, r), from + c * chunk_bytes, chunk_bytes);
     }
-  for (std::int64_t r = 0; rest > 0 && r < rows; ++r) {
+  for (std::int64_t r = 0; tail > 0 && r < rows; ++r) {
     std::memset(at(whole, r), 0, chunk_bytes);
-    std::memcpy(at(whole, r), row(r) + whole * chunk_bytes, static_cast<std::size_t>(rest));
+    std::memcpy(at(whole, r), row(r) + whole * chunk_bytes, static_cast<std::size_t>(tail));
   }
 }
 

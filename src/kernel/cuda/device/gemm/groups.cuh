@@ -41,13 +41,13 @@ CERMET_DEVICE GroupTile find_group(const Index* offsets, int groups, int rows, i
   const bool mine = tile >= before && tile < before + own;
   if (mine) {
     int e = begin;
-    for (int rest = tile - before;; ++e) {
+    for (int index = tile - before;; ++e) {
       const int tiles = tiles_of(e);
-      if (rest < tiles) {
-        found = {e, at(e) + (rest + skip) * block_m, at(e + 1)};
+      if (index < tiles) {
+        found = {e, at(e) + (index + skip) * block_m, at(e + 1)};
         break;
       }
-      rest -= tiles;
+      index -= tiles;
     }
   }
   const uint32_t owner = __ballot_sync(0xffffffffu, mine);
