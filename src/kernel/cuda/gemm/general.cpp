@@ -165,9 +165,9 @@ void GeneralProduct::set_rows(const LaunchArgs& args, gemm::GeneralParams& p) co
   set_steps(axes, rows.steps[ProductRows::W], p.b_batch, nullptr);
   p.a.data = product_.given(args, product_.at.x)->data;
   p.y.data = y.data;
-  if (product_.also) {
+  if (product_.second) {
     set_steps(axes, rows.steps[ProductRows::SECOND], p.second.batch, &p.second.row);
-    p.second.data = args.outputs[product_.also->y].data;
+    p.second.data = args.outputs[product_.second->y].data;
   }
   if (const TensorView* scale = product_.given(args, product_.at.x_scale)) p.row_scale.data = scale->data;
   for (std::size_t i = 0; i < product_.extras().size(); ++i) {

@@ -65,7 +65,7 @@ Decline HopperProduct::declines(const Region& region) {
   if (op == OpKind::matmul && p.input(0).dtype == DType::f32) return "a is f32";
   if (Decline reason = Product::declines(region, GeneralProduct::loops)) return reason;
   const Product product(region, GeneralProduct::loops);
-  if (product.also && max_rows(p, 0) > most_rows_of_two)
+  if (product.second && max_rows(p, 0) > most_rows_of_two)
     return fmt::format("two results of more than {} rows: the second in a launch of its own was faster",
                        most_rows_of_two);
   if (product.blocked && product.at.w_scale >= 0 && product.right.blocks == 1)
@@ -79,7 +79,7 @@ Decline HopperProduct::declines(const Region& region) {
   const DType b = p.input(1).dtype;
   if (length * byte_size(b) % 16 != 0)
     return fmt::format("rows of {} {} do not have whole 16 bytes", length, name_of(b));
-  if (columns * byte_size(product.out) % 16 != 0 || (product.also && columns * byte_size(product.also->out) % 16 != 0))
+  if (columns * byte_size(product.out) % 16 != 0 || (product.second && columns * byte_size(product.second->out) % 16 != 0))
     return fmt::format("rows of {} results do not have whole 16 bytes", columns);
   if (is_fp8(b) && length < shortest_fp8)
     return fmt::format("K is below {}: the tensor cores' sums of fp8 would show", shortest_fp8);
@@ -148,7 +148,7 @@ void HopperProduct::set_work(const Region& region, const HopperRows& rows) {
   work_.b_parts = config_.dual ? 2 : 1;
   work_.a_share = rows.share;
   work_.out_bytes = static_cast<int>(byte_size(product_.out));
-  work_.second_bytes = product_.also ? static_cast<int>(byte_size(product_.also->out)) : 0;
+  work_.second_bytes = product_.second ? static_cast<int>(byte_size(product_.second->out)) : 0;
   work_.vector_bytes = product_.column_sums ? 4 : 0;
   for (const EpilogueExtra& extra : product_.extras())
     if (extra.is_side_by_side()) work_.vector_bytes += static_cast<int>(byte_size(extra.dtype));

@@ -66,7 +66,7 @@ Product::Product(const Region& region, ProductLoops loops)
   program_ = product_epilogue(region, loops).program;
   y = program_.results.front().result;
   out = program_.results.front().dtype;
-  if (program_.results.size() > 1) also = {program_.results.back().result, program_.results.back().dtype};
+  if (program_.results.size() > 1) second = {program_.results.back().result, program_.results.back().dtype};
   for (const TileProgram::Extra& extra : program_.extras) {
     const bool is_scale = static_cast<int>(extra.operand) == w_scale,
                of_groups = grouped_ && (is_scale || static_cast<int>(extra.operand) == bias);
@@ -110,7 +110,7 @@ ProductRows Product::rows(const LaunchArgs& args, const TensorView& result) cons
   const int leads = result.shape.rank() - 1;
   ProductRows rows;
   rows.steps[ProductRows::Y] = steps_along(result, leads, 1);
-  if (also) rows.steps[ProductRows::SECOND] = steps_along(args.outputs[also->y], leads, 1);
+  if (second) rows.steps[ProductRows::SECOND] = steps_along(args.outputs[second->y], leads, 1);
   if (scale != nullptr && left.group != 0)
     rows.steps[ProductRows::SCALE] = steps_along(*scale, leads, scale->shape.rank() - leads);
   for (std::size_t i = 0; i < extras_.size(); ++i) rows.steps[ProductRows::EXTRA + i] = extra_steps(args, i, leads);

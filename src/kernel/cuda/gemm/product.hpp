@@ -36,13 +36,13 @@ class Product {
     int x = 0, w = 1, w_up = -1, offsets = -1, x_scale = -1, w_scale = -1;
   };
   Places at;
-  /// A second result, which the epilogue's type has as its member Also.
-  struct Also {
+  /// A second result, which the epilogue's type has as its member Second.
+  struct Second {
     std::size_t y;
     DType out;
   };
   std::size_t y = 0;  ///< place of the result
-  std::optional<Also> also;
+  std::optional<Second> second;
   ScaleGrid left, right;     ///< of x_scale and w_scale
   bool blocked = false;      ///< scales cover blocks of the reduction
   bool column_sums = false;  ///< the epilogue reads the sums of the weight's columns

@@ -52,7 +52,7 @@ void UnweightedRows::launch(const LaunchArgs& args, std::size_t program) const {
   std::array<ByteRange, 1 + epilogue::most_extras> reads{byte_range(offsets)};
   const std::size_t extras = product_.extras().size();
   for (std::size_t i = 0; i < extras; ++i) reads[1 + i] = byte_range(product_.extra(args, i));
-  const std::array written{byte_range(y), product_.also ? byte_range(args.outputs[product_.also->y]) : ByteRange{}};
+  const std::array written{byte_range(y), product_.second ? byte_range(args.outputs[product_.second->y]) : ByteRange{}};
   args.queue->declare(std::span(reads).first(1 + extras), written);
 }
 

@@ -81,7 +81,7 @@ struct GeneralBody {
     place.b = static_cast<const B*>(p.b) + b_offset;
     place.b_up = static_cast<const B*>(p.b_up) + b_offset;
     place.y = rows_of<Out>(p, p.y, batch, row);
-    if constexpr (epilogue::gives_two<E>) place.second = rows_of<Element<E::Also::out>>(p, p.second, batch, row);
+    if constexpr (epilogue::gives_two<E>) place.second = rows_of<Element<E::Second::out>>(p, p.second, batch, row);
     place.row_scale = rows_of<const float>(p, p.row_scale, batch, row);
     place.column_scale = p.column_scale == nullptr ? nullptr : p.column_scale + group * p.column_scale_group;
     for_constants<E::extras>([&]<int I>(Constant<I>) {
@@ -178,10 +178,10 @@ struct GeneralBody {
         epilogue::load_place<E>(extra, row, n, 0, x);
         place.y[row * p.y.row + n] = epilogue::rounded<Out>(value(epilogue::Which<E>{}, i, j, n, x));
         if constexpr (epilogue::gives_two<E>) {
-          using Also = typename E::Also;
-          using Second = Element<Also::out>;
-          static_cast<Second*>(place.second)[row * p.second.row + n] =
-              epilogue::rounded<Second>(value(epilogue::Which<Also>{}, i, j, n, x));
+          using Second = typename E::Second;
+          using T = Element<Second::out>;
+          static_cast<T*>(place.second)[row * p.second.row + n] =
+              epilogue::rounded<T>(value(epilogue::Which<Second>{}, i, j, n, x));
         }
       }
     }
