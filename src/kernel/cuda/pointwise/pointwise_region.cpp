@@ -11,7 +11,7 @@ namespace cermet::cuda {
 namespace {
 
 constexpr std::size_t most_operands = pointwise::most_operands;
-static_assert(most_operands <= TileWalk::most_operands);
+static_assert(most_operands <= StridedTiles::most_operands);
 
 std::string element(DType dtype) { return fmt::format("Element<{}>", device_name(dtype)); }
 
@@ -124,11 +124,11 @@ Launcher bind(const Region& region, const Config& config) {
       ++count;
     }
     for (std::size_t i = 0; i < results; ++i) given[count++] = &args.outputs[i];
-    const TileWalk walk(std::span(given.data(), count), width, vectors);
-    pointwise::RegionParams params{walk.tiles().shape, {}};
-    for (std::int64_t launch = 0; launch < walk.launches(); ++launch) {
-      for (std::size_t i = 0; i < count; ++i) params.operands[i] = walk.operand(i, launch);
-      args.queue->run(walk.tiles().program, walk.tiles().items, params);
+    const StridedTiles strided(std::span(given.data(), count), width, vectors);
+    pointwise::RegionParams params{strided.tiles().shape, {}};
+    for (std::int64_t launch = 0; launch < strided.launches(); ++launch) {
+      for (std::size_t i = 0; i < count; ++i) params.operands[i] = strided.operand(i, launch);
+      args.queue->run(strided.tiles().program, strided.tiles().items, params);
     }
   };
 }
