@@ -51,17 +51,17 @@ Product::Product(const Region& region, ProductLoops loops)
   column_sums = has(schema.zero_point);
   gated = loops.gated && gate_after(region);
 
-  const auto place_of = [&](std::size_t i) {
+  const auto operand_index = [&](std::size_t i) {
     const auto operand = has(i) ? region.operand_of(i) : std::nullopt;
     return operand ? static_cast<int>(*operand) : -1;
   };
-  at = {place_of(0),
-        place_of(1),
-        place_of(schema.w_up),
-        place_of(schema.offsets),
-        blocked ? place_of(schema.x_scale) : -1,
-        blocked ? place_of(schema.w_scale) : -1};
-  const int w_scale = place_of(schema.w_scale), bias = place_of(schema.bias);
+  at = {operand_index(0),
+        operand_index(1),
+        operand_index(schema.w_up),
+        operand_index(schema.offsets),
+        blocked ? operand_index(schema.x_scale) : -1,
+        blocked ? operand_index(schema.w_scale) : -1};
+  const int w_scale = operand_index(schema.w_scale), bias = operand_index(schema.bias);
 
   program_ = product_epilogue(region, loops).program;
   y = program_.results.front().result;

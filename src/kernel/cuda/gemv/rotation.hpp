@@ -28,7 +28,7 @@ class RotatedHeads {
   /// The rotated queries as rows of pairs, of which the stride from row to row is theirs.
   TensorView rows(const LaunchArgs& args) const;
   /// Of rows from `row` on.
-  void set(const LaunchArgs& args, rotation::Places& p, std::int64_t row = 0) const;
+  void set(const LaunchArgs& args, rotation::Operands& p, std::int64_t row = 0) const;
 
  private:
   struct Places {
