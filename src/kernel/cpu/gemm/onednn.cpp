@@ -68,14 +68,14 @@ class OneDnnLaunch {
     const OneDnnAlone alone;
     for (std::int64_t r = first; r < last; r += plan_.piece_rows)
       for (std::int64_t c = begin; c < end; c += piece_columns) {
-        const TilePlace piece{r, std::min(plan_.piece_rows, last - r), c, std::min(piece_columns, end - c)};
+        const TileRange piece{r, std::min(plan_.piece_rows, last - r), c, std::min(piece_columns, end - c)};
         multiply(piece, sums);
         finish_onednn_sums(epilogue_, piece, sums);
       }
   }
 
  private:
-  void multiply(const TilePlace& piece, float* sums) const {
+  void multiply(const TileRange& piece, float* sums) const {
     if (length_ == 0) {  // the bits of an integer's zero, too
       std::fill_n(sums, piece.rows * piece.columns, 0.0F);
       return;

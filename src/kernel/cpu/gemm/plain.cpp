@@ -90,14 +90,14 @@ void multiply_rows(const float* wide, std::int64_t first, std::int64_t last, std
   pool.parallel_for(weights[0].shape[0], 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = first; r < last; r += tile_rows)
       for (std::int64_t n = begin; n < end; n += tile_columns) {
-        const TilePlace place{r, std::min(tile_rows, last - r), n, std::min(tile_columns, end - n), group};
+        const TileRange range{r, std::min(tile_rows, last - r), n, std::min(tile_columns, end - n), group};
         alignas(64) float tiles[2][tile_rows * tile_columns];
         TileOperand inputs[2];
         for (std::size_t i = 0; i < weights.size(); ++i) {
-          multiply_tile(wide, r, place.rows, weights[i], n, n + place.columns, tiles[i]);
+          multiply_tile(wide, r, range.rows, weights[i], n, n + range.columns, tiles[i]);
           inputs[i] = {tiles[i], tile_columns, 1};
         }
-        epilogue(inputs, place);
+        epilogue(inputs, range);
       }
   });
 }

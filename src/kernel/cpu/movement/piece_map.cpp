@@ -154,7 +154,7 @@ void PieceMap::copy(const LaunchArgs& args, std::int64_t first, std::int64_t las
   std::uint32_t operand = 0;
   std::int64_t bytes = 0;
   while (first < last) {
-    const Place& from = from_[static_cast<std::size_t>(first / piece_)];
+    const Source& from = from_[static_cast<std::size_t>(first / piece_)];
     if (!rows || operand != from.operand) {
       const TensorView& view = args.inputs[from.operand];
       operand = from.operand, bytes = byte_size(view.dtype);
