@@ -8,7 +8,7 @@
 #include "cli/bench/bench_batch.hpp"
 #include "cli/bench/device_limits.hpp"
 #include "cli/ui/interrupt.hpp"
-#include "io/output_place.hpp"
+#include "io/output_target.hpp"
 #include "io/posix_file.hpp"
 #include "kernel/cpu/measure_limits.hpp"
 

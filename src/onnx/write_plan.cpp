@@ -5,7 +5,7 @@
 #include "io/digest.hpp"
 #include "io/json_value.hpp"
 #include "io/new_folder.hpp"
-#include "io/output_place.hpp"
+#include "io/output_target.hpp"
 #include "io/posix_file.hpp"
 #include "jit/cache.hpp"
 #include "jit/cache_entry.hpp"

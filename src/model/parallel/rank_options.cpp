@@ -90,9 +90,9 @@ EngineOptions options_of_rank(EngineOptions options, int rank, int ranks) {
   return options;
 }
 
-EngineOptions options_of_process(const EngineOptions& options, const comm::WorldPlace& place) {
+EngineOptions options_of_process(const EngineOptions& options, const comm::ProcessRank& process) {
   const bool shared_out = env::value(env::Name::CERMET_THREADS) != "0";
-  return options_of_rank(options, place.local_rank, shared_out ? 1 : place.local_size);
+  return options_of_rank(options, process.local_rank, shared_out ? 1 : process.local_size);
 }
 
 }  // namespace cermet

@@ -43,14 +43,14 @@ void run_rank(Communicator& world, const std::filesystem::path& folder, const En
 }  // namespace
 
 bool run_replicas(const std::filesystem::path& folder, const EngineOptions& options, const Body& body) {
-  const comm::WorldPlace place = comm::world_place();
-  check_ranks(options, place.size);
+  const comm::ProcessRank process = comm::process_rank();
+  check_ranks(options, process.size);
   check_model_can_be_shared(folder, options);
   const int all = options.data_parallel * ranks_of(options);
-  if (place.size > 1) {
+  if (process.size > 1) {
     const std::unique_ptr<Communicator> world = comm::join_world();
-    run_rank(*world, folder, options_of_process(options, place), body);
-    return place.rank == 0;
+    run_rank(*world, folder, options_of_process(options, process), body);
+    return process.rank == 0;
   }
   std::vector<std::unique_ptr<Communicator>> group = comm::make_local_group(all);
   std::vector<std::jthread> threads;
