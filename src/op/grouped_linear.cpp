@@ -212,10 +212,10 @@ double bytes_of(const Problem& p, const TensorType& type) {
 /// Every operand but the weights of groups without rows, and the result.
 double bytes(const Problem& p) {
   const GroupedWork work = grouped_work(p);
-  double all = bytes_of(p, p.outputs[0]);
+  double total = bytes_of(p, p.outputs[0]);
   for (const auto& input : p.inputs)
-    if (input) all += bytes_of(p, *input);
-  return all - work.bytes_per_group * static_cast<double>(p.size(in::w, 0) - work.groups);
+    if (input) total += bytes_of(p, *input);
+  return total - work.bytes_per_group * static_cast<double>(p.size(in::w, 0) - work.groups);
 }
 
 }  // namespace

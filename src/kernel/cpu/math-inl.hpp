@@ -79,11 +79,11 @@ HWY_INLINE Real per_lane(Real a, Real b, Function function) {
 /// v * 2^n for whole n in [-151, 151], rounded once: in two steps, because 2^n may be no normal number.
 HWY_INLINE Floats scale_by_power(Floats v, Floats n) {
   const hn::RebindToSigned<FloatTag> integer;
-  const auto all = hn::ConvertTo(integer, n), half = hn::ShiftRight<1>(all);
+  const auto exponent = hn::ConvertTo(integer, n), half = hn::ShiftRight<1>(exponent);
   const auto power = [&](auto e) HWY_ATTR {
     return hn::BitCast(FloatTag(), hn::ShiftLeft<23>(hn::Add(e, hn::Set(integer, 127))));
   };
-  return hn::Mul(hn::Mul(v, power(half)), power(hn::Sub(all, half)));
+  return hn::Mul(hn::Mul(v, power(half)), power(hn::Sub(exponent, half)));
 }
 #endif
 

@@ -116,8 +116,8 @@ void run_stages(const LaunchArgs& args, const std::vector<BoundStage>& stages) {
   const std::int64_t samples = y.shape[0];
   TensorView made;
   std::byte* memory = args.workspace;
-  std::int64_t all = 0;
-  for (const BoundStage& stage : stages) all += result_bytes(samples, stage.channels);
+  std::int64_t total = 0;
+  for (const BoundStage& stage : stages) total += result_bytes(samples, stage.channels);
   for (const BoundStage& stage : stages) {
     std::array<TensorView, most_operands> inputs;
     for (std::size_t i = 0; i < stage.operands.size(); ++i) {
@@ -131,7 +131,7 @@ void run_stages(const LaunchArgs& args, const std::vector<BoundStage>& stages) {
     memory += result_bytes(samples, stage.channels);
     stage.launch({.inputs = {inputs.data(), stage.operands.size()},
                   .outputs = {&made, 1},
-                  .workspace = args.workspace + all,
+                  .workspace = args.workspace + total,
                   .pool = args.pool});
   }
 }

@@ -106,10 +106,10 @@ void run_onednn(const LaunchArgs& args, const OneDnnPlan& plan) {
   if (args.outputs[plan.epilogue.first_result()].elements() == 0) return;
   const OneDnnLaunch launch(args, plan);
   const bool by_rows = launch.rows() > launch.columns();
-  const std::int64_t all = by_rows ? launch.rows() : launch.columns(), threads = args.pool->size();
-  const std::int64_t share = round_up(div_up(all, threads), 16), held = plan.piece_rows * piece_columns;
+  const std::int64_t total = by_rows ? launch.rows() : launch.columns(), threads = args.pool->size();
+  const std::int64_t share = round_up(div_up(total, threads), 16), held = plan.piece_rows * piece_columns;
   args.pool->run([&](int thread) {
-    const std::int64_t first = std::min(all, thread * share), last = std::min(all, first + share);
+    const std::int64_t first = std::min(total, thread * share), last = std::min(total, first + share);
     float* const sums = reinterpret_cast<float*>(args.workspace) + thread * held;
     if (by_rows) launch.run(first, last, 0, launch.columns(), sums);
     else launch.run(0, launch.rows(), first, last, sums);

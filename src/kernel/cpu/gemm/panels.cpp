@@ -41,15 +41,15 @@ void sum_columns(const TensorView& matrix, std::int64_t first, std::int32_t* sum
   const std::int64_t columns = std::min(panel_columns, matrix.shape[0] - first), length = matrix.shape[1];
   for (std::int64_t c = 0; c < panel_columns; ++c) {
     const std::int64_t used = c < columns ? length : 0;  // columns of padding have none
-    std::int32_t all = 0;
+    std::int32_t total = 0;
     for (std::int64_t k = 0; k < length; k += sum_block) {
       std::int32_t sum = 0;
       for (std::int64_t i = k; i < std::min(used, k + sum_block); ++i)
         sum += matrix.as<const std::int8_t>()[(first + c) * matrix.strides[0] + i];
       block_sums[k / sum_block * panel_columns + c] = sum;
-      all += sum;
+      total += sum;
     }
-    sums[c] = all;
+    sums[c] = total;
   }
 }
 

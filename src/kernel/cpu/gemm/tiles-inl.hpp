@@ -291,7 +291,7 @@ void for_groups(const Groups& groups, std::int64_t panels, std::int64_t panel_st
                 const ProductCut& by, GroupBody&& body) {
   const bool streams = std::all_of(groups.active, groups.active + groups.active_count,
                                    [&](std::int64_t e) { return groups.rows(e).count() <= group_blocks; });
-  const std::int64_t all = groups.active_count * panels,
+  const std::int64_t total = groups.active_count * panels,
                      longest = div_up(by.panel_bytes, std::max<std::int64_t>(1, panel_step));
   const auto run_panels = [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t run = begin; run < end;) {  // panels of one group
@@ -302,8 +302,8 @@ void for_groups(const Groups& groups, std::int64_t panels, std::int64_t panel_st
       run = run_end;
     }
   };
-  if (streams) parts_for(pool, all, run_panels);
-  else guided_for(pool, all, longest, run_panels);
+  if (streams) parts_for(pool, total, run_panels);
+  else guided_for(pool, total, longest, run_panels);
 }
 
 }  // namespace cermet::cpu::HWY_NAMESPACE

@@ -30,12 +30,12 @@ class Product {
   /// The same, also where something comes before the anchor.
   static Decline declines(const Region& region, ProductLoops loops = {});
 
-  /// Places of the product's own operands in a launch; -1 where there is none. The epilogue has all others, and scales
+  /// Indices of the product's own operands in a launch; -1 where there is none. The epilogue has all others, and scales
   /// unless they cover blocks.
-  struct Places {
+  struct OperandIndices {
     int x = 0, w = 1, w_up = -1, offsets = -1, x_scale = -1, w_scale = -1;
   };
-  Places at;
+  OperandIndices at;
   /// A second result, which the epilogue's type has as its member Second.
   struct Second {
     std::size_t y;

@@ -31,10 +31,10 @@ class RotatedHeads {
   void set(const LaunchArgs& args, rotation::Operands& p, std::int64_t row = 0) const;
 
  private:
-  struct Places {
+  struct OperandIndices {
     std::size_t cos, sin, positions, slots, q, k_cache, v_cache;  ///< operands of the launch; from q on results
   };
-  Places at_;
+  OperandIndices at_;
   KvCacheAxes axes_;
   std::int64_t pairs_, most_neighbours_;
 };

@@ -47,19 +47,19 @@ struct RowIndices {
     int32_t* sums = next + warps * chunk_experts;  // [warps]
     const int64_t first = static_cast<int64_t>(item) * warps;
     const int thread = static_cast<int>(team.rank()), experts = static_cast<int>(p.experts);
-    int32_t before[each], all[each], sum = 0;
+    int32_t before[each], counts[each], sum = 0;
 #pragma unroll
     for (int i = 0; i < each; ++i) {
       const int e = thread * each + i;
-      before[i] = all[i] = 0;
+      before[i] = counts[i] = 0;
       if (e >= experts) continue;
 #pragma unroll 8
       for (int64_t c = 0; c < p.chunks; ++c) {
         const int32_t count = p.counts[c * experts + e];
-        all[i] += count;
+        counts[i] += count;
         before[i] += c < first ? count : 0;
       }
-      sum += all[i];
+      sum += counts[i];
     }
     const int32_t inclusive = inclusive_sum(sum);
     if (thread % 32 == 31) sums[thread / 32] = inclusive;
@@ -76,7 +76,7 @@ struct RowIndices {
         if (first + w < p.chunks) row += p.counts[(first + w) * experts + e];
       }
       if (item == 0) p.offsets[e] = at;
-      at += all[i];
+      at += counts[i];
       if (item == 0 && e + 1 == experts) p.offsets[experts] = at;
     }
     team.sync();

@@ -42,9 +42,9 @@ struct Columns {
   }
 };
 
-/// One work item: a place of y for each thread.
+/// One work item: an element of y for each thread.
 template <Config C>
-struct Places {
+struct Elements {
   using Params = scatter::Params;
   using T = Element<C.type>;
 
