@@ -70,7 +70,7 @@ class Trace {
     const std::vector<TaskTime> tasks = engine_.last_executable().task_times();
     if (tasks.empty()) return;
     const double start = std::chrono::duration<double>(run.start - begin_).count();
-    add_event(pass, "pass", {process, pass_row}, start, std::ranges::max(tasks, {}, &TaskTime::told).told,
+    add_event(pass, "pass", {process, pass_row}, start, std::ranges::max(tasks, {}, &TaskTime::announced).announced,
               {{"tokens", tokens}, {"tasks", tasks.size()}});
     add_tasks(tasks, start);
   }
@@ -131,9 +131,10 @@ class Trace {
       if (task.ready > task.begin)
         add_event("wait", "wait", row, start + task.begin, task.ready - task.begin,
                   {{"scope", step.scope}, {"kernel", step.kernel}});
-      add_event(
-          step.kernel, "task", row, start + task.ready, task.told - task.ready,
-          {{"scope", step.scope}, {"operator", step.region.operators()}, {"announcing", (task.told - task.end) * 1e6}});
+      add_event(step.kernel, "task", row, start + task.ready, task.announced - task.ready,
+                {{"scope", step.scope},
+                 {"operator", step.region.operators()},
+                 {"announcing", (task.announced - task.end) * 1e6}});
     }
   }
 

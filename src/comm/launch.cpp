@@ -203,7 +203,7 @@ class Run {
       --running_;
       const bool exited = WIFEXITED(status);
       if (exited && WEXITSTATUS(status) == 0) continue;
-      if (rank == 0 && exited) result_.told = true;
+      if (rank == 0 && exited) result_.reported = true;
       if (result_.rank >= 0) continue;
       result_.rank = static_cast<int>(rank);
       if (result_.passed_on == 0) failed_ = Clock::now();

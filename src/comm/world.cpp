@@ -62,13 +62,11 @@ ProcessRank process_rank() {
           "CERMET_COMM: expected auto, mpi or shared, found '{}'", wanted);
   if (wanted != "shared") {
     if (auto open_mpi = rank_from(Name::OMPI_COMM_WORLD_SIZE, Name::OMPI_COMM_WORLD_RANK,
-                                   Name::OMPI_COMM_WORLD_LOCAL_SIZE, Name::OMPI_COMM_WORLD_LOCAL_RANK, "mpi"))
+                                  Name::OMPI_COMM_WORLD_LOCAL_SIZE, Name::OMPI_COMM_WORLD_LOCAL_RANK, "mpi"))
       return *open_mpi;
-    if (auto other = rank_from(Name::PMI_SIZE, Name::PMI_RANK, std::nullopt, Name::SLURM_LOCALID, "mpi"))
-      return *other;
+    if (auto other = rank_from(Name::PMI_SIZE, Name::PMI_RANK, std::nullopt, Name::SLURM_LOCALID, "mpi")) return *other;
     if (!env::value(Name::PMIX_RANK).empty())
-      if (auto slurm =
-              rank_from(Name::SLURM_STEP_NUM_TASKS, Name::PMIX_RANK, std::nullopt, Name::SLURM_LOCALID, "mpi");
+      if (auto slurm = rank_from(Name::SLURM_STEP_NUM_TASKS, Name::PMIX_RANK, std::nullopt, Name::SLURM_LOCALID, "mpi");
           slurm && slurm->size > 1)
         return *slurm;
     require(wanted == "auto", "CERMET_COMM=mpi: expected to be started by mpirun, found none of its variables");

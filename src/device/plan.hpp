@@ -73,7 +73,7 @@ class Plan {
  public:
   void clear();
   /// Whether launches that are added say which bytes they touch. Runs need none of it, so that kernels work it out only
-  /// for who asks.
+  /// where it is wanted.
   void want_ranges(bool wanted) { wants_ranges_ = wanted; }
   bool wants_ranges() const { return wants_ranges_; }
   /// Launches that are added from now on belong to this step.

@@ -200,7 +200,8 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view c
   try {
     named_as(path, temporary, [&] {
       PosixFile file = PosixFile::create(temporary);
-      if (target.permissions) chmod(temporary.c_str(), *target.permissions);  // best effort: some file systems have none
+      if (target.permissions)
+        chmod(temporary.c_str(), *target.permissions);  // best effort: some file systems have none
       file.write(0, std::as_bytes(std::span(content.data(), content.size())));
       file.sync_and_close();
       rename_file(temporary, target.path);

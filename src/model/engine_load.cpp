@@ -18,7 +18,8 @@ Engine Engine::load(const std::filesystem::path& folder, const EngineOptions& op
   if (ranks == 1) return load_rank(folder, options, std::move(context), nullptr);
   require(!context, "tensor_parallel and expert_parallel: expected 1 on a device that was made before, found {}",
           ranks);
-  if (process.size == 1) return load_rank(folder, options_of_rank(options, 0, ranks), {}, start_threads(folder, options));
+  if (process.size == 1)
+    return load_rank(folder, options_of_rank(options, 0, ranks), {}, start_threads(folder, options));
   return load_as_rank(folder, options_of_process(options, process), comm::join_world());
 }
 

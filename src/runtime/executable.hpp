@@ -52,7 +52,7 @@ struct TaskTime {
   std::size_t step = 0;           ///< of Executable::steps()
   int block = 0;                  ///< or thread
   double begin = 0, ready = 0;    ///< turned to; what it needs was there
-  double end = 0, told = 0;       ///< computed; and those who wait for it may know
+  double end = 0, announced = 0;  ///< computed; and those who wait for it may know
 };
 
 /// Which launches of its plan a run makes, to find one that goes wrong.

@@ -69,11 +69,11 @@ void kill_one(const Starter& starter, int ranks, unsigned seed) {
   EXPECT_GT(code, 0) << "seed " << seed;
   EXPECT_LT(seconds, 5) << "seed " << seed << "\n" << run.err();
   const std::string gone = "is gone: process " + std::to_string(processes[victim]) + " has ended", err = run.err();
-  std::size_t told = 0;
-  for (std::size_t at = err.find(gone); at != err.npos; at = err.find(gone, at + 1)) ++told;
+  std::size_t reports = 0;
+  for (std::size_t at = err.find(gone); at != err.npos; at = err.find(gone, at + 1)) ++reports;
   // mpirun may drop what a process writes while it ends all of them.
   const std::size_t expected = starter.engine == std::string("mpi") ? 1 : static_cast<std::size_t>(ranks) - 1;
-  EXPECT_GE(told, expected) << "seed " << seed << "\n" << err;
+  EXPECT_GE(reports, expected) << "seed " << seed << "\n" << err;
   EXPECT_NE(err.find(": call "), err.npos) << err;
 }
 

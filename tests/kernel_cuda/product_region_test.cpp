@@ -60,7 +60,7 @@ TEST(ProductRegionChoice, ASecondResultOfManyRowsIsApart) {
   }
 }
 
-/// Who asks for them has them; what was measured to be slower is not formed.
+/// Regions that were measured to be slower are formed on request only.
 TEST(ProductRegionChoice, PlannersFormWhatIsFasterTogether) {
   const auto device = make_null_device(90);
   const auto is_formed = [&](std::string_view text) {

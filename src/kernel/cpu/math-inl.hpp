@@ -169,7 +169,8 @@ HWY_INLINE Real trunc_mod(Real a, Real b) {
 /// As numpy.mod: the sign of b.
 HWY_INLINE Real floor_mod(Real a, Real b) {
   const Real remainder = trunc_mod(a, b);
-  const Real other = select(remainder < 0, select(b < 0, remainder, remainder + b), select(b < 0, remainder + b, remainder));
+  const Real other =
+      select(remainder < 0, select(b < 0, remainder, remainder + b), select(b < 0, remainder + b, remainder));
   return select(remainder == 0, with_sign_of(remainder, b), other);
 }
 

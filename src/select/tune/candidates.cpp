@@ -40,14 +40,16 @@ class UnlikeCandidates {
   std::vector<TuneCandidate> list;
 
  private:
-  using Way = std::tuple<const Kernel*, std::vector<cuda::Program>, std::int64_t>;  ///< with its programs and workspace
+  using CompiledChoice =
+      std::tuple<const Kernel*, std::vector<cuda::Program>, std::int64_t>;  ///< with its programs and workspace
 
   /// Of the candidate that runs alike; the end of the list where there is none.
   std::size_t index_of(const Choice& choice) {
     const Kernel& kernel = *choice.kernel;
     if (kernel.programs) {
-      Way way{&kernel, kernel.programs(region_, choice.config), kernel.workspace(region_, choice.config, threads_)};
-      return known_.emplace(std::move(way), list.size()).first->second;
+      CompiledChoice compiled{&kernel, kernel.programs(region_, choice.config),
+                              kernel.workspace(region_, choice.config, threads_)};
+      return known_.emplace(std::move(compiled), list.size()).first->second;
     }
     return static_cast<std::size_t>(std::ranges::find(list, choice, &TuneCandidate::choice) - list.begin());
   }
@@ -55,7 +57,7 @@ class UnlikeCandidates {
   const Region& region_;
   int threads_;
   DeviceLimits limits_;
-  std::map<Way, std::size_t> known_;
+  std::map<CompiledChoice, std::size_t> known_;
 };
 
 }  // namespace

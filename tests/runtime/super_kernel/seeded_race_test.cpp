@@ -1,6 +1,6 @@
 // A walk with a race in shared memory, for compute-sanitizer's racecheck: script/test-gpu says whether it is reported,
-// and fails where one is in the same walk with the barriers that end the race. Outside of the tool both pass: nobody
-// looks at what the body computes.
+// and fails where one is in the same walk with the barriers that end the race. Outside of the tool both pass: what the
+// body computes is not checked.
 #include "jit/walk.hpp"
 #include "tests/model/plugin.hpp"
 #include "tests/runtime/super_kernel/seeded_body.hpp"

@@ -80,8 +80,8 @@ HWY_INLINE void add_element(const DepthwiseBlock& b, const PixelRun& p, const fl
   x += b.pixel;
 }
 template <int taps, int stride, Edges edges, int... j, class... Rows>
-HWY_INLINE void add_elements(const DepthwiseBlock& b, const PixelRun& p, const float* x, std::integer_sequence<int, j...>,
-                             Rows&... rows) {
+HWY_INLINE void add_elements(const DepthwiseBlock& b, const PixelRun& p, const float* x,
+                             std::integer_sequence<int, j...>, Rows&... rows) {
   x += edges.low * b.pixel;
   (add_element<stride, edges, edges.low + j, taps>(b, p, x, rows...), ...);
 }

@@ -125,8 +125,8 @@ void run_packed(const LaunchArgs& args, const PackedPlan& plan) {
       const OneDnnSizes sizes = pieces.sizes(r, c);
       const TileRange piece{pieces.first_row(r), sizes.rows, c * packed_piece_columns, sizes.columns};
       plan.products[plan.product_index(r, c)]->run(dense_rows(x, piece.row, piece.rows, pieces.row_bytes(), copy),
-                                              w.as<const std::byte>() + c * plan.weight_step, sums,
-                                              copy + pieces.rows_bytes());
+                                                   w.as<const std::byte>() + c * plan.weight_step, sums,
+                                                   copy + pieces.rows_bytes());
       finish_onednn_sums(epilogue, piece, reinterpret_cast<const float*>(sums));
     }
   });

@@ -43,7 +43,7 @@ struct Stuck {
 
 /// Times of an instance on a block, in nanoseconds of the GPU's clock.
 struct Times {
-  uint64_t begin, ready, computed, announced;  ///< called; its inputs were there; computed; and told the others
+  uint64_t begin, ready, computed, announced;  ///< called; its inputs were there; computed; and announced
 };
 
 struct Params {

@@ -79,7 +79,8 @@ Decline HopperProduct::declines(const Region& region) {
   const DType b = p.input(1).dtype;
   if (length * byte_size(b) % 16 != 0)
     return fmt::format("rows of {} {} do not have whole 16 bytes", length, name_of(b));
-  if (columns * byte_size(product.out) % 16 != 0 || (product.second && columns * byte_size(product.second->out) % 16 != 0))
+  if (columns * byte_size(product.out) % 16 != 0 ||
+      (product.second && columns * byte_size(product.second->out) % 16 != 0))
     return fmt::format("rows of {} results do not have whole 16 bytes", columns);
   if (is_fp8(b) && length < shortest_fp8)
     return fmt::format("K is below {}: the tensor cores' sums of fp8 would show", shortest_fp8);

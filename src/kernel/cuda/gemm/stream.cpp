@@ -57,7 +57,8 @@ Decline declines_stream(const Region& region) {
   if (product.column_sums) return "a zero point needs the sums of the weight's columns";
   if (rotates) return std::nullopt;
   const std::int64_t columns = p.outputs[0].dims.back().constant() / (product.gated ? 2 : 1);
-  if (columns * byte_size(product.out) % 16 != 0 || (product.second && columns * byte_size(product.second->out) % 16 != 0))
+  if (columns * byte_size(product.out) % 16 != 0 ||
+      (product.second && columns * byte_size(product.second->out) % 16 != 0))
     return fmt::format("rows of {} results do not have whole 16 bytes", columns);
   return std::nullopt;
 }

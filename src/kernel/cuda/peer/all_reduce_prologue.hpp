@@ -8,8 +8,8 @@
 
 namespace cermet::cuda {
 
-/// Such a region in two parts: the all_reduce, whose operand comes from outside, and the row region, which reads the sum as
-/// an operand.
+/// Such a region in two parts: the all_reduce, whose operand comes from outside, and the row region, which reads the
+/// sum as an operand.
 struct AllReducePrologue {
   Problem sum;                             ///< of all_reduce
   Region rows;                             ///< with the sum where the region has the summand

@@ -4,9 +4,9 @@
 #include "base/checked.hpp"
 #include "kernel/communicator.hpp"
 #include "kernel/cuda/config_text.hpp"
+#include "kernel/cuda/peer/all_reduce_prologue.hpp"
 #include "kernel/cuda/peer/group_memory.hpp"
 #include "kernel/cuda/peer/reduction.hpp"
-#include "kernel/cuda/peer/all_reduce_prologue.hpp"
 #include "kernel/cuda/rowwise/row_region_kernel.hpp"
 #include "kernel/row_program.hpp"
 #include "op/reduction.hpp"
@@ -52,9 +52,9 @@ Decline declines(const Kernel& rows, const Region& region) {
   return rows.declines(parts->rows);
 }
 
-/// Where the row region reads the sum: its operand of the launch, and whether shared memory can stand in for it. It cannot
-/// where the sum is read in another way than row by row, nor where a result overwrites it, which kernels load as global
-/// memory.
+/// Where the row region reads the sum: its operand of the launch, and whether shared memory can stand in for it. It
+/// cannot where the sum is read in another way than row by row, nor where a result overwrites it, which kernels load as
+/// global memory.
 struct SumOperand {
   std::size_t operand = 0;
   bool can_be_shared = false;

@@ -66,7 +66,9 @@ class StridedTiles {
 
   std::int64_t launches() const { return strided_->launches(); }
   const Tiles& tiles() const { return tiles_; }
-  TileOperand operand(std::size_t i, std::int64_t launch = 0) const { return {strided_->operand(i, launch), along_[i]}; }
+  TileOperand operand(std::size_t i, std::int64_t launch = 0) const {
+    return {strided_->operand(i, launch), along_[i]};
+  }
 
  private:
   std::optional<StridedRows> strided_;

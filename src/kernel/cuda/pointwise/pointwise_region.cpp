@@ -34,7 +34,8 @@ struct ElementBytes {
 
 /// Blocks on an SM: what a thread has loaded must fit beside what it computes with.
 int min_blocks_of(const TileProgram& program, int width) {
-  const std::size_t registers = ElementBytes(program).loaded * static_cast<std::size_t>(width) * 2 / 4;  // of two vectors
+  const std::size_t registers =
+      ElementBytes(program).loaded * static_cast<std::size_t>(width) * 2 / 4;  // of two vectors
   return registers <= 24 ? 3 : registers <= 48 ? 2 : 1;
 }
 

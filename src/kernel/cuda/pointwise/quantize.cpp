@@ -63,8 +63,8 @@ Launcher bind(const Problem& p, const Config& config) {
     for (std::int64_t launch = 0; launch < strided.launches(); ++launch)
       args.queue->run(strided.tiles().program, strided.tiles().items,
                       quantize::Params{strided.tiles().shape, strided.operand(0, launch), strided.operand(1, launch),
-                                       strided.operand(2, launch), strided.operand(3, launch), strided.operand(4, launch),
-                                       static_cast<std::uint32_t>(group)});
+                                       strided.operand(2, launch), strided.operand(3, launch),
+                                       strided.operand(4, launch), static_cast<std::uint32_t>(group)});
   };
 }
 

@@ -17,7 +17,7 @@ RowSpec spec_of(const Problem& p) {
   const bool layer = p.op->kind == OpKind::layer_norm, add = p.op->kind == OpKind::add_rms_norm;
   const std::size_t weight = add ? 2 : 1;
   RowSpec spec{.width = vector_width({p.input(0).dtype, p.input(add ? 1 : 0).dtype, p.outputs[0].dtype}),
-                 .few_cluster = few_cluster(p.target)};
+               .few_cluster = few_cluster(p.target)};
   spec.short_rows.registers = spec.long_rows.registers = spec.width == 8 ? 72 : 96;
   if (!add && size_of(p.input(0).dtype) == 2) {  // held as they are, in half the registers
     const bool narrow_weight = !p.has(weight) || size_of(p.input(weight).dtype) == 2;

@@ -64,7 +64,8 @@ class GroupPrograms {
   }
   /// The program of these rows, of which operands 0 and 1 are x and y.
   std::size_t choose(const StridedRows& strided) const {
-    const bool suits = list_.size() > 1 && strided.uniform() && strided.aligned(0, width_) && strided.aligned(1, width_);
+    const bool suits =
+        list_.size() > 1 && strided.uniform() && strided.aligned(0, width_) && strided.aligned(1, width_);
     return suits ? 0 : list_.size() - 1;
   }
   std::int64_t items(std::size_t program, std::int64_t rows) const { return rows * list_[program].layout.cluster; }

@@ -12,8 +12,8 @@ RowSpec spec_of(const Problem& p) {
   const bool at_once =
       !p.has(operands.scale) && format.group == 0 && !format.asymmetric;  // both statistics of a row take one reduction
   RowSpec spec{.width = vector_width({p.input(0).dtype, p.input(add ? 1 : 0).dtype}),
-                 .keep = true,
-                 .few_cluster = at_once ? few_cluster(p.target) : 1};
+               .keep = true,
+               .few_cluster = at_once ? few_cluster(p.target) : 1};
   spec.short_rows.registers = spec.long_rows.registers = 96;
   if (spec.width == 8 && !p.has(operands.smooth)) {
     spec.short_rows =

@@ -24,9 +24,7 @@ Config config_of(RowTuning tuning, int cluster) {
 }
 
 /// Bytes that a thread loads for each column.
-double bytes_of_column(const RowSpec& spec) {
-  return spec.loaded_bytes > 0 ? spec.loaded_bytes : 16.0 / spec.width;
-}
+double bytes_of_column(const RowSpec& spec) { return spec.loaded_bytes > 0 ? spec.loaded_bytes : 16.0 / spec.width; }
 
 /// With so many elements for each thread in place of a tuning's.
 int registers_for(const RowSpec& spec, const RowTuning& own, int elements) {
@@ -73,8 +71,7 @@ std::vector<Config> row_configs(const RowSpec& spec) {
   if (!has_choice(spec)) return list;
   const RowTuning own = own_tuning(spec);
   for (const int elements : {8, 16, 32, 56, 64}) {
-    if (elements == own.elements || elements < spec.width ||
-        std::int64_t{elements} * most_block_threads < spec.columns)
+    if (elements == own.elements || elements < spec.width || std::int64_t{elements} * most_block_threads < spec.columns)
       continue;
     list.push_back(config_of({elements, registers_for(spec, own, elements)}, spec.few_cluster));
   }
@@ -132,8 +129,7 @@ double row_cost(const Region& region, const RowSpec& spec, const DeviceLimits& l
   constexpr double latency = 1.1e-6;  // of memory under load, seconds
   const RowVariant many = RowVariants(spec).list().front();
   const auto rows_of_block = many.layout.threads / many.layout.lanes;
-  const double in_flight =
-      static_cast<double>(many.min_blocks * rows_of_block * spec.columns) * bytes_of_column(spec);
+  const double in_flight = static_cast<double>(many.min_blocks * rows_of_block * spec.columns) * bytes_of_column(spec);
   const double wanted = limits.read_bytes_per_second / spec.target->multiprocessors * latency;
   return limits.launch_seconds + least * std::max(1.0, wanted / in_flight);
 }

@@ -158,7 +158,7 @@ class Bound {
     for (std::size_t i = 0; i < quantized_.size(); ++i)
       walk_view(args.outputs[quantized_[i]], i == 0 || made_.quantized.groups() ? 1 : 0);
     const StridedRows strided(std::span(rows.data(), count),
-                       count - 1);  // the last is a result, which no leading dimension repeats
+                              count - 1);  // the last is a result, which no leading dimension repeats
     for (std::size_t i = 0; i < operands_.size(); ++i)
       if (operands_[i].by_row && operands_[i].along && !operands_[i].shared)
         aligned = aligned && strided.aligned(of_operand[i], programs_.width());

@@ -35,7 +35,7 @@ void launch(const LaunchArgs& args, float eps) {
   const RowView operands[] = {{&args.inputs[0]}, {&args.outputs[0]}};
   const StridedRows strided(operands);
   for (std::int64_t l = 0; l < strided.launches(); ++l) {
-    const rms_norm_plain::Params params{strided.operand(0, l), strided.operand(1, l),          strided.dims(),
+    const rms_norm_plain::Params params{strided.operand(0, l), strided.operand(1, l),       strided.dims(),
                                         strided.rows(),        args.inputs[0].shape.back(), eps};
     args.queue->run(0, div_up(strided.rows(), std::int64_t{rms_norm_plain::rows_per_item}), params);
   }

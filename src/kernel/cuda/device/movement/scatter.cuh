@@ -37,7 +37,9 @@ struct Columns {
       if (index < 0 || index >= p.size) continue;
       T& target = y[index * p.y_stride];
       if constexpr (C.reduction == Reduction::none) target = update;
-      else target = Combiner<C>::narrowed(Combiner<C>::combined(Combiner<C>::widened(target), Combiner<C>::widened(update)));
+      else
+        target =
+            Combiner<C>::narrowed(Combiner<C>::combined(Combiner<C>::widened(target), Combiner<C>::widened(update)));
     }
   }
 };

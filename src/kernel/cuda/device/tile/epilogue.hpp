@@ -23,7 +23,7 @@ struct Operand {
 /// Results of a launch as rows, whose columns are neighbours. Steps count elements.
 struct ResultRows {
   void* y;
-  void* second;             ///< a second result, where the epilogue gives two
+  void* second;               ///< a second result, where the epilogue gives two
   int64_t y_row, second_row;  ///< from row to row
 };
 
