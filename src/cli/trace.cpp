@@ -170,7 +170,7 @@ void run_pass(Engine& engine, std::span<const std::int32_t> ids) {
   engine.forward({&tokens, 1}, Engine::Logits::largest, Engine::Memory::device);
 }
 
-/// Both phases; after(pass, tokens) is called behind every pass.
+/// Both phases; after(pass, tokens) is called after every pass.
 void run_phases(Engine& engine, const TraceOptions& options,
                 FunctionRef<void(const std::string& pass, std::int64_t tokens)> after) {
   engine.reset(0);

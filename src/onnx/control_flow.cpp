@@ -195,7 +195,7 @@ void Importer::enter_scan(const Node& node) {
   const auto opset = state_.frames.back().opsets->find("");
   expect(node, opset != state_.frames.back().opsets->end(), "expected an opset, found none");
   const Lowering given(*this, node, opset->second);
-  const bool in_sequences = opset->second < 9;  // operands [B, S, ..] behind lengths of the sequences
+  const bool in_sequences = opset->second < 9;  // operands [B, S, ..] after lengths of the sequences
   const std::size_t lead = in_sequences ? 1 : 0;
   if (in_sequences && given.has(0))
     fail(Status::unsupported, "node '{}' (Scan): lengths of sequences are not supported", node.name);

@@ -12,7 +12,7 @@ namespace {
 /// symbols.
 std::optional<std::vector<std::int64_t>> dense_strides_of(const TensorType& type) {
   std::vector<std::int64_t> strides(static_cast<std::size_t>(type.rank()));
-  std::int64_t step = 1;  // 0: behind a symbol
+  std::int64_t step = 1;  // 0: after a symbol
   for (std::size_t axis = strides.size(); axis-- > 0;) {
     strides[axis] = step;
     if (step == 0 && type.dims[axis] != Dim(1)) return {};

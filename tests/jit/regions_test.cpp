@@ -68,7 +68,7 @@ void expect_of_rotated_heads(int compute_capability, FunctionRef<bool(std::size_
   if (no_toolchain().empty()) expect_compiles(list, *device->target());
 }
 
-/// Those that every family takes behind its products; the long tests compile the programs of all of them, the fast ones
+/// Those that every family takes after its products; the long tests compile the programs of all of them, the fast ones
 /// those of the kernel that is chosen.
 void expect_of_products(int compute_capability, bool all_kernels, FunctionRef<bool(std::size_t region)> compiled) {
   const std::unique_ptr<Device> device = make_null_device(compute_capability);

@@ -1,4 +1,4 @@
-// A norm behind a product, in the rows that the product has stored: the same bits as kernels one after another.
+// A norm after a product, in the rows that the product has stored: the same bits as kernels one after another.
 #include <gtest/gtest.h>
 
 #include "tests/kernel/type.hpp"

@@ -221,7 +221,7 @@ TEST(CudaProduct, GroupedWithRowsOfNoWeight) {
                      scale({5, 40})}});
   }
   list.push_back({"f32", {real(DType::f32, {80, 136}), weight(DType::bf16, {5, 136, 136}), some}});
-  // Blocks have several tiles, of which the first is of a group without rows; with rows of no weight behind the last
+  // Blocks have several tiles, of which the first is of a group without rows; with rows of no weight after the last
   // group, and without.
   for (const bool unweighted : {false, true}) {
     std::vector<double> begins{0, 0, 0, 0};

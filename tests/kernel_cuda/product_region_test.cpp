@@ -1,4 +1,4 @@
-// What fills the hole behind a product, in every family: which take it and launch their own programs needs no GPU.
+// What fills the hole after a product, in every family: which take it and launch their own programs needs no GPU.
 #include "select/select.hpp"
 #include "tests/kernel_cuda/region_case.hpp"
 #include "tests/support/product_regions.hpp"

@@ -62,7 +62,7 @@ double unit_of(DType t) {
 }
 
 /// A unit of the coarsest type in the region, a few times over: one value that is rounded the other way changes those
-/// behind it by as much.
+/// after it by as much.
 std::string compare_loosely(const Region& region, std::size_t result, const TensorView& expected,
                             const TensorView& found) {
   double unit = 0, squares = 0;

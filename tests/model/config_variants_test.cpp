@@ -16,7 +16,7 @@ struct ConfigVariant {
   const char* base;
   std::vector<std::pair<const char*, const char*>> fields;
   double tolerance = 0;
-  const char* more = "";  ///< text behind the other fields
+  const char* more = "";  ///< text after the other fields
 };
 
 std::vector<ConfigVariant> config_variants() {

@@ -1,4 +1,4 @@
-// Products with what fills the hole behind them: quantization, the gate of stacked weights, and values that leave
+// Products with what fills the hole after them: quantization, the gate of stacked weights, and values that leave
 // beside the last.
 #pragma once
 

@@ -48,7 +48,7 @@ void lower_reshape(Lowering& l) {
 void lower_flatten(Lowering& l) {
   const Operand x = l.in(0);
   const std::int64_t given = l.integer("axis", 1);
-  const int at = given == l.rank(x) ? l.rank(x) : l.axis(given, l.rank(x));  // behind the last too
+  const int at = given == l.rank(x) ? l.rank(x) : l.axis(given, l.rank(x));  // after the last too
   const Dims dims = l.dims(x);
   l.set(0, l.reshape(x, {product({dims.begin(), dims.begin() + at}), product({dims.begin() + at, dims.end()})}));
 }

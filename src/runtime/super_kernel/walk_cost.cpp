@@ -5,7 +5,7 @@
 namespace cermet {
 namespace {
 
-/// On an H200, in cycles of its clock under load. Measured: from a result, behind a release and an acquire, to the SM
+/// On an H200, in cycles of its clock under load. Measured: from a result, after a release and an acquire, to the SM
 /// that waits for it, where no weights are on their way; and a boundary of a captured graph whose launches overlap.
 constexpr double hop_cycles = 1506, launch_cycles = 2984;
 /// Fitted, so that a decode step of 83 boundaries loses the 69 us that were measured: barriers of a block, parameters,

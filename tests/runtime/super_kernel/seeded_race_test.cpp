@@ -10,8 +10,8 @@ namespace {
 
 enum class Barriers : std::uint8_t { kept, taken_away };
 
-/// Threads store a word each and load that of the next warp, several times, so that loads come behind stores and stores
-/// behind loads. By instructions that no compiler moves or drops.
+/// Threads store a word each and load that of the next warp, several times, so that loads come after stores and stores
+/// after loads. By instructions that no compiler moves or drops.
 void seed_race(cuda::Program& program, Barriers barriers) {
   const std::string barrier = barriers == Barriers::kept ? "      team.sync();\n" : "";
   program.threads = jit::walk_threads;

@@ -1,6 +1,6 @@
 // Convolutions of one pixel for each sample, one after the other, with the mean over an image in front: squeeze and
 // excitation. Each is a matrix product of few rows, and what goes from one to the next stays in a cache. Elementwise
-// operators behind the last may apply it to an image.
+// operators after the last may apply it to an image.
 #include <algorithm>
 #include <array>
 
@@ -38,7 +38,7 @@ bool is_pixel(const TensorType& type) {
          std::all_of(type.dims.begin() + 1, type.dims.end() - 1, is_one) && type.dims.back().is_constant();
 }
 
-/// The first node behind the products that gives more than a pixel; as many as there are nodes where none does.
+/// The first node after the products that gives more than a pixel; as many as there are nodes where none does.
 std::size_t first_of_image(const Region& region) {
   auto n = static_cast<std::size_t>(region.anchor) + 1;
   while (n < region.nodes.size() && is_pixel(region.nodes[n].problem.outputs[0])) ++n;

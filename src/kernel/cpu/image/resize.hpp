@@ -27,7 +27,7 @@ struct ResizeRun {
   ResizePlan plan;
   TensorView x, y;
   std::array<ResizeTable, Shape::max_rank> tables{};
-  std::byte* row_memory = nullptr;  ///< of the workspace, behind the tables
+  std::byte* row_memory = nullptr;  ///< of the workspace, after the tables
   int last = 0;                     ///< the last axis; rows lie along it, one for each element of the axis before it
   std::int64_t lines = 1;           ///< positions along the axes before those two
 

@@ -173,7 +173,7 @@ CERMET_DEVICE void compute(const Call& call, StreamState& state, char* smem) {
       else Task::multiply(p, item, team, smem, state);
     }
   } else if constexpr (Meets<Task, Team>) {
-    // In this order: an item waits for those of lower numbers only, which no block of any number has behind it.
+    // In this order: an item waits for those of lower numbers only, which no block of any number has after it.
 #pragma unroll 1
     for (uint32_t item = first_item(instance); item < instance.items; item += gridDim.x)
       Task::meet(p, item, team, smem, meeting_of(call, instance));

@@ -47,7 +47,7 @@ class Product {
   bool blocked = false;      ///< scales cover blocks of the reduction
   bool column_sums = false;  ///< the epilogue reads the sums of the weight's columns
   bool gated =
-      false;  ///< the second half of w's rows takes part like a second weight, and a gate is computed behind both
+      false;  ///< the second half of w's rows takes part like a second weight, and a gate is computed after both
   DType out = DType::f32;  ///< of the result
 
   /// For programs. Made when it is wanted: cost models ask for many products that are never compiled.

@@ -213,7 +213,7 @@ std::vector<Config> Gemv::configs(const Region& region, bool compact) {
   return list;
 }
 
-/// A rotation behind the product pairs the rows of a stage: beside the usual sizes it has those of a kernel that shares
+/// A rotation after the product pairs the rows of a stage: beside the usual sizes it has those of a kernel that shares
 /// stages among tasks.
 ConfigSpace Gemv::space(const Region& region, bool compact) {
   static constexpr int usual_ring = gemv::usual_ring_bytes >> 10, most_registers = 128;

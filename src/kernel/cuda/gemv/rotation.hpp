@@ -1,4 +1,4 @@
-// rope_and_cache behind a product that makes queries, keys and values: how a region is taken apart for it, and what a
+// rope_and_cache after a product that makes queries, keys and values: how a region is taken apart for it, and what a
 // launch is given (device/gemv/rope.cuh).
 #pragma once
 

@@ -172,7 +172,7 @@ class Bound {
       if (by_row && view.shape[0] != rows) continue;
       const std::int64_t bytes = dense_bytes(view.dtype, view.shape), each = by_row ? bytes / rows * rows_each : bytes;
       if (each > most_ahead || (by_row && rows % rows_each != 0))
-        continue;  // an item of fewer rows would read behind the operand
+        continue;  // an item of fewer rows would read past the operand
       params.ahead[next++] = {static_cast<const char*>(view.data), by_row ? each : 0, static_cast<std::uint32_t>(each)};
     }
   }

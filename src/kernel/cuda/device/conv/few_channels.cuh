@@ -94,7 +94,7 @@ struct FewChannels {
     ptx::cp_async_wait<0>();
   }
 
-  /// Which of the elements 2t, 2t + 1 of a group that stands `at` elements behind its run's first belong to the run:
+  /// Which of the elements 2t, 2t + 1 of a group that stands `at` elements after its run's first belong to the run:
   /// the others are neighbours' pixels.
   static CERMET_DEVICE uint32_t mask_of(int at) {
     const auto inside = [](int i) { return i >= 0 && i < S.run(); };

@@ -1,5 +1,5 @@
 // non_max_suppression: a team finds the best box of a list that is left and strikes out what it overlaps, again and
-// again; then lists are put one behind the other.
+// again; then lists are put one after the other.
 #pragma once
 
 #include "kernel/cuda/device/image/suppression.hpp"
@@ -67,7 +67,7 @@ struct SelectTask {
   }
 };
 
-/// One item: the rows of a list. Lists behind the last fill what is left.
+/// One item: the rows of a list. Lists after the last fill what is left.
 struct GatherTask {
   using Params = suppression::Params;
 

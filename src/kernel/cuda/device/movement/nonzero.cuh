@@ -1,4 +1,4 @@
-// nonzero, in three launches: counts of chunks, their running sum, and the coordinates, with zeros behind them.
+// nonzero, in three launches: counts of chunks, their running sum, and the coordinates, with zeros after them.
 #pragma once
 
 #include "kernel/cuda/device/movement/axes.cuh"

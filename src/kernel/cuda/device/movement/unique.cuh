@@ -19,7 +19,7 @@ struct Slices {
     offsets_at(p.x_elements, slice, offset);
     return offset[0];
   }
-  /// -1, 0 or 1 as slice a comes before b, equals it or comes behind it.
+  /// -1, 0 or 1 as slice a comes before b, equals it or comes after it.
   static CERMET_DEVICE int compare(const Params& p, uint32_t a, uint32_t b) {
     const T* x = static_cast<const T*>(p.x);
     const int64_t from_a = offset_of(p, a), from_b = offset_of(p, b);

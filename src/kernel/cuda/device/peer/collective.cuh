@@ -41,7 +41,7 @@ CERMET_DEVICE void push(Team team, const Params& p, const Channel& channel, int6
 }
 
 /// The next launch may start: at once where a rank has its GPU alone, so that it asks for its weights meanwhile; else
-/// behind the last exchange of a channel, because its blocks could keep another rank on the same device from arriving.
+/// after the last exchange of a channel, because its blocks could keep another rank on the same device from arriving.
 CERMET_DEVICE void begins(const Link& link) {
   if (link.alone) start_next_launch();
 }

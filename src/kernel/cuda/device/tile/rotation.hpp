@@ -1,4 +1,4 @@
-// rope_and_cache behind a product: configuration and operands, host and device.
+// rope_and_cache after a product: configuration and operands, host and device.
 #pragma once
 
 #include "kernel/cuda/device/attention/cache_slots.hpp"
