@@ -27,7 +27,7 @@ const Starter starters[]{
 
 class Processes : public testing::TestWithParam<Starter> {};
 INSTANTIATE_TEST_SUITE_P(Starters, Processes, testing::ValuesIn(starters),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& test) { return std::string(test.param.name); });
 
 void expect_conforms(const Starter& starter, int ranks) {
   Background run(starter.command(ranks) + "bench comm --check --op all_reduce --sizes 1K --seconds 0.001 --json");
@@ -83,7 +83,7 @@ TEST_P(Processes, ARankThatIsKilledEndsTheOthersWhoSayWhichItWas) {
 
 class LongProcesses : public Processes {};
 INSTANTIATE_TEST_SUITE_P(LongStarters, LongProcesses, testing::ValuesIn(starters),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& test) { return std::string(test.param.name); });
 
 TEST_P(LongProcesses, FourComputeWhatTheStackedOperatorsDefine) { expect_conforms(GetParam(), 4); }
 TEST_P(LongProcesses, EightComputeWhatTheStackedOperatorsDefine) { expect_conforms(GetParam(), 8); }

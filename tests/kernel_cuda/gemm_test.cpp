@@ -179,9 +179,9 @@ TEST(CudaProduct, Grouped) {
   list.push_back({"f16_wide", {real(DType::f16, {150, 72}), weight(DType::f16, {5, 264, 72}), wide}});
   list.push_back({"strided", {real(DType::bf16, {150, 72}, 8), weight(DType::bf16, {5, 136, 72}, 8), groups}});
   list.push_back({"one_row", {real(DType::bf16, {1, 64}), weight(DType::bf16, {40, 72, 64}), offsets([] {
-                                std::vector<double> list(41, 1.0);
-                                std::fill_n(list.begin(), 34, 0.0);
-                                return list;
+                                std::vector<double> begins(41, 1.0);
+                                std::fill_n(begins.begin(), 34, 0.0);
+                                return begins;
                               }())}});
   list.push_back({"i8",
                   {codes({150, 144}), codes({5, 136, 144}, true), groups, real(DType::f32, {5, 136}), scale({150}),

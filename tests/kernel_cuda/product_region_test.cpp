@@ -38,7 +38,7 @@ TEST_P(ProductRegions, GiveWhatTheOperatorsGive) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, ProductRegions, testing::ValuesIn(product_regions()),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& test) { return test.param.name; });
 
 /// Another product would take it, and be slower than Hopper's and a launch for the rest.
 TEST(ProductRegionChoice, ASecondResultOfManyRowsIsApart) {

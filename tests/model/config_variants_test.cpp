@@ -128,7 +128,7 @@ TEST_P(ConfigVariants, GiveTheSameLogits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ConfigVariants, testing::ValuesIn(config_variants()),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& test) { return test.param.name; });
 
 ModelConfig config_of_text(const std::string& text) {
   const test::ScratchFolder scratch;

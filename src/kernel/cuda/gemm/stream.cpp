@@ -278,9 +278,9 @@ std::optional<StreamProduct::View> StreamProduct::view_of(const LaunchArgs& args
 
 /// Whether addresses and strides are what copies of 16 bytes need.
 bool StreamProduct::fits(const LaunchArgs& args, const View& view) const {
-  const auto suits = [](const TensorView& view, std::int64_t stride) {
-    const std::int64_t bytes = stride * byte_size(view.dtype);
-    return reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0 && bytes % 16 == 0;
+  const auto suits = [](const TensorView& operand, std::int64_t stride) {
+    const std::int64_t bytes = stride * byte_size(operand.dtype);
+    return reinterpret_cast<std::uintptr_t>(operand.data) % 16 == 0 && bytes % 16 == 0;
   };
   const TensorView up = product_.second_weight(args);
   return view.x_stride != 0 && view.w_stride != 0 && suits(x(args), view.x_stride) && suits(w(args), view.w_stride) &&

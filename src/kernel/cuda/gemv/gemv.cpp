@@ -259,11 +259,11 @@ Kernel kernel(const char* name, OpKind op, bool compact, Decline (*declines)(con
       .summary = std::move(summary),
       .fuses = true,
       .declines = [compact, declines](const Region& region) -> Decline {
-        const OpKind op = region.problem().op->kind;
+        const OpKind anchor = region.problem().op->kind;
         if (compact)
           if (Decline reason = Gemv::declines_compact(region)) return reason;
         if (Decline reason = declines(region)) return reason;
-        if (!compact && (op == OpKind::linear || op == OpKind::dual_linear) && !Gemv::declines_compact(region))
+        if (!compact && (anchor == OpKind::linear || anchor == OpKind::dual_linear) && !Gemv::declines_compact(region))
           return "its weights are held in 12 bits";
         return std::nullopt;
       },

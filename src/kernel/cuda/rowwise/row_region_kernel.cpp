@@ -96,10 +96,10 @@ std::vector<Program> programs(const Region& region, const Config& config, const 
 struct Operand {
   bool is_result = false;
   std::size_t index = 0;
-  bool by_row = true;   ///< one row for each row of the region; others are the same for all, or not there
-  bool along = true;    ///< its rows have all columns
-  bool by_row = false;  ///< no last dimension: one number for each row
-  bool shared = false;  ///< the memory of an earlier one
+  bool has_rows = true;  ///< one row for each row of the region; others are the same for all, or not there
+  bool along = true;     ///< its rows have all columns
+  bool by_row = false;   ///< no last dimension: one number for each row
+  bool shared = false;   ///< the memory of an earlier one
 };
 
 std::vector<Operand> operands_of(const Region& region, const RowRegion& made) {
@@ -136,7 +136,7 @@ class Bound {
     std::size_t count = 0;
     row_region::Params params{};
     bool aligned = true;
-    const auto walk_view = [&](const TensorView& view, int trailing) {
+    const auto add_view = [&](const TensorView& view, int trailing) {
       views[count] = view;
       rows[count] = {&views[count], trailing};
       return count++;
@@ -145,22 +145,22 @@ class Bound {
       const Operand& o = operands_[i];
       if (o.shared) continue;
       const TensorView& view = o.is_result ? args.outputs[o.index] : args.inputs[o.index];
-      if (o.by_row) {
-        of_operand[i] = o.by_row ? walk_view(view, 0) : walk_view(with_rank(view, rank_), made_.program.trailing);
+      if (o.has_rows) {
+        of_operand[i] = o.by_row ? add_view(view, 0) : add_view(with_rank(view, rank_), made_.program.trailing);
       } else {
         params.operands[i].data = view.data;
         if (o.along) aligned = aligned && is_aligned(view, programs_.width());
       }
-      if (o.along && o.by_row) params.length = length_of(view);
+      if (o.along && o.has_rows) params.length = length_of(view);
     }
     const std::size_t first_quantized = count;
     if (!quantized_.empty()) params.length = length_of(args.outputs[quantized_[0]]);
     for (std::size_t i = 0; i < quantized_.size(); ++i)
-      walk_view(args.outputs[quantized_[i]], i == 0 || made_.quantized.groups() ? 1 : 0);
+      add_view(args.outputs[quantized_[i]], i == 0 || made_.quantized.groups() ? 1 : 0);
     const StridedRows strided(std::span(rows.data(), count),
                               count - 1);  // the last is a result, which no leading dimension repeats
     for (std::size_t i = 0; i < operands_.size(); ++i)
-      if (operands_[i].by_row && operands_[i].along && !operands_[i].shared)
+      if (operands_[i].has_rows && operands_[i].along && !operands_[i].shared)
         aligned = aligned && strided.aligned(of_operand[i], programs_.width());
     if (!quantized_.empty()) aligned = aligned && strided.aligned(first_quantized, programs_.width());
     params.dims = strided.dims();
@@ -168,7 +168,7 @@ class Bound {
     const std::size_t program = programs_.choose(strided, aligned, args.queue->target());
     for (std::int64_t launch = 0; launch < strided.launches(); ++launch) {
       for (std::size_t i = 0; i < operands_.size(); ++i)
-        if (operands_[i].by_row && !operands_[i].shared) params.operands[i] = strided.operand(of_operand[i], launch);
+        if (operands_[i].has_rows && !operands_[i].shared) params.operands[i] = strided.operand(of_operand[i], launch);
       RowOperand* const quantized[] = {&params.out.values, &params.out.scale, &params.out.zero_point};
       for (std::size_t i = 0; i < quantized_.size(); ++i) *quantized[i] = strided.operand(first_quantized + i, launch);
       args.queue->run(program, programs_.items(program, strided.rows()), params);
