@@ -242,8 +242,8 @@ void Importer::enter_scan(const Node& node) {
   for (std::size_t i = 0; i < loop->carried; ++i) carried.push_back(operand(node, lead + i));
   if (in_sequences) {
     loop->sequences = given.size(loop->scan_inputs[0], 0);
-    for (const std::vector<Operand>* list : {&loop->scan_inputs, &carried})
-      for (const Operand x : *list)
+    for (const std::vector<Operand>* operands : {&loop->scan_inputs, &carried})
+      for (const Operand x : *operands)
         expect(node, given.size(x, 0) == loop->sequences, "expected {} sequences, found {}", loop->sequences,
                given.size(x, 0));
     expect(node, loop->sequences > 0, "expected a sequence, found none");

@@ -159,7 +159,7 @@ void write_plan(const std::shared_ptr<const Model>& model, const std::map<std::s
   head["digest"] = digest(head.dump());
   write_file_atomically(files.path() / plan_files::head, head.dump() + "\n");
   if (context.target()) {
-    const CompiledModel compiled(read_plan(files.path(), context), context);  // compiles what is missing
+    const CompiledModel reloaded(read_plan(files.path(), context), context);  // compiles what is missing
     copy_kernels(files.path() / plan_files::kernels);
   }
   files.commit();
