@@ -3,7 +3,7 @@
 # -Wmaybe-uninitialized is off: GCC 12 reports it inside std::vector and std::optional.
 add_library(cermet_options INTERFACE)
 # -Wrestrict and -Wstringop-overflow are off: GCC 12 reports std::string's own copies by mistake (GCC bug 105651).
-target_compile_options(cermet_options INTERFACE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wno-maybe-uninitialized -Wno-restrict -Wno-stringop-overflow
+target_compile_options(cermet_options INTERFACE -Wall -Wextra -Wconversion -Wno-sign-conversion -Wno-maybe-uninitialized -Wno-restrict -Wno-stringop-overflow
   -Wno-mismatched-new-delete  # a test that counts allocations replaces operator new
   -Werror)
 # A product and a sum are fused only where the code says so: quantized values depend on single bits, and references must
