@@ -18,7 +18,7 @@ constexpr std::size_t most_bound =
 Callable::Callable(std::shared_ptr<Handle> handle, std::string_view name, std::span<const DLTensor* const> samples,
                    std::span<const cermet_attribute> attributes, const cermet_get_op_options& options)
     : handle_(std::move(handle)), transposed_(operator_named(name)) {
-  plain_ = &ways_[0];
+  plain_ = &variants_[0];
   CallRequest& request = plain_->request;
   request.op = &operator_named(name);
   request.attributes = attributes_of(attributes, *request.op);
@@ -91,7 +91,7 @@ Callable::Taken Callable::take(std::span<const DLTensor* const> inputs) {
 
 /// Errors are about the tensors as the caller has them.
 Callable::Taken Callable::take_transposed(std::span<const DLTensor* const> inputs, std::uint64_t transposed) {
-  Way& taken = way(transposed);
+  Variant& taken = variant(transposed);
   const std::span<const DLTensor* const> swapped = transposed_.swapped(inputs, transposed);
   try {
     return {operator_for(taken, swapped), swapped};
@@ -108,11 +108,11 @@ Callable::Taken Callable::take_transposed(std::span<const DLTensor* const> input
   }
 }
 
-Callable::Way& Callable::way(std::uint64_t transposed) {
+Callable::Variant& Callable::variant(std::uint64_t transposed) {
   std::uint64_t named = 0;  // by an attribute: for the others nothing differs
   for (const TransposedOperand& operand : transposed_.operands())
     if (!operand.attribute.empty()) named |= transposed & std::uint64_t{1} << operand.input;
-  const auto [at, is_new] = ways_.try_emplace(named);
+  const auto [at, is_new] = variants_.try_emplace(named);
   if (is_new) {
     at->second.request = plain_->request;
     at->second.request.attributes = transposed_.attributes(plain_->request.attributes, named);
@@ -120,12 +120,12 @@ Callable::Way& Callable::way(std::uint64_t transposed) {
   return at->second;
 }
 
-Operator& Callable::operator_for(Way& way, std::span<const DLTensor* const> inputs) {
-  const CallShape shape(way.request.op->name, inputs);
-  if (!last_ || last_way_ != &way || !last_->key.matches(shape)) {
-    Entry* const known = way.bound.find(shape);
-    last_ = known ? known : &bind(way, shape);
-    last_way_ = &way;
+Operator& Callable::operator_for(Variant& variant, std::span<const DLTensor* const> inputs) {
+  const CallShape shape(variant.request.op->name, inputs);
+  if (!last_ || last_variant_ != &variant || !last_->key.matches(shape)) {
+    Entry* const known = variant.bound.find(shape);
+    last_ = known ? known : &bind(variant, shape);
+    last_variant_ = &variant;
   }
   last_->value->used = ++calls_;
   return last_->value->op;
@@ -133,12 +133,12 @@ Operator& Callable::operator_for(Way& way, std::span<const DLTensor* const> inpu
 
 std::size_t Callable::bound_count() const {
   std::size_t count = 0;
-  for (const auto& [transposed, way] : ways_) count += way.bound.size();
+  for (const auto& [transposed, variant] : variants_) count += variant.bound.size();
   return count;
 }
 
-Callable::Entry& Callable::bind(Way& way, const CallShape& shape) {
-  const CallRequest& request = way.request;
+Callable::Entry& Callable::bind(Variant& variant, const CallShape& shape) {
+  const CallRequest& request = variant.request;
   for (std::size_t i = 0; i < std::min(shape.inputs.size(), weights_.size()); ++i)
     if (weights_[i] && shape.inputs[i])
       fail(Status::invalid_argument, "{}: input {} ({}): expected no tensor for a constant, found one",
@@ -148,9 +148,9 @@ Callable::Entry& Callable::bind(Way& way, const CallShape& shape) {
   auto bound = std::make_unique<Bound>(handle_, *recipe);
   for (std::size_t i = 0; i < weights_.size(); ++i)
     if (weights_[i]) bound->op.set_weight(i, weights_[i]);
-  if (way.bound.size() >= most_bound)
-    way.bound.erase_least([](const std::unique_ptr<Bound>& b) { return b->used; });  // which the last one is not
-  return way.bound.insert(recipe->key, std::move(bound));
+  if (variant.bound.size() >= most_bound)
+    variant.bound.erase_least([](const std::unique_ptr<Bound>& b) { return b->used; });  // which the last one is not
+  return variant.bound.insert(recipe->key, std::move(bound));
 }
 
 }  // namespace cermet::api

@@ -46,23 +46,23 @@ class Callable {
   void take_dtypes(std::span<const DLTensor* const> samples, const cermet_get_op_options& options);
   void take_constant(std::size_t input, const DLTensor* sample, cermet_weight* shared);
   std::shared_ptr<Weight> weight_of(std::size_t input, const DLTensor* sample) const;
-  /// What was bound for calls whose operands lie in one way.
-  struct Way {
+  /// What was bound for calls with the same operands transposed.
+  struct Variant {
     CallRequest request;
     CallTable<std::unique_ptr<Bound>> bound;
   };
-  Way& way(std::uint64_t transposed);
-  Entry& bind(Way& way, const CallShape& shape);
-  Operator& operator_for(Way& way, std::span<const DLTensor* const> inputs);
+  Variant& variant(std::uint64_t transposed);
+  Entry& bind(Variant& variant, const CallShape& shape);
+  Operator& operator_for(Variant& variant, std::span<const DLTensor* const> inputs);
   Taken take_transposed(std::span<const DLTensor* const> inputs, std::uint64_t transposed);
 
   std::shared_ptr<Handle> handle_;
   TransposedTensors transposed_;
-  std::map<std::uint64_t, Way> ways_;             ///< by the bits of operands that lie transposed
-  Way* plain_ = nullptr;                          ///< the way of none
+  std::map<std::uint64_t, Variant> variants_;     ///< by the bits of operands that lie transposed
+  Variant* plain_ = nullptr;                      ///< of none
   std::vector<std::shared_ptr<Weight>> weights_;  ///< by input; null for those that are not constant
   Entry* last_ = nullptr;
-  const Way* last_way_ = nullptr;
+  const Variant* last_variant_ = nullptr;
   std::uint64_t calls_ = 0;
   RunMemory memory_;
 };

@@ -33,13 +33,13 @@ class TermSum {
   /// not.
   bool reaches(std::int64_t number, int budget = 100000) {
     std::sort(terms_.begin(), terms_.begin() + count_, [](const Term& a, const Term& b) { return a.step > b.step; });
-    rest_ = {};
+    suffix_ = {};
     divisor_ = {};
     for (std::size_t k = count_; k-- > 0;) {
       const auto own = checked_mul(terms_[k].step, terms_[k].most);
-      const auto sum = own ? checked_add(*own, rest_[k + 1]) : std::nullopt;
+      const auto sum = own ? checked_add(*own, suffix_[k + 1]) : std::nullopt;
       if (!sum) return true;
-      rest_[k] = *sum;
+      suffix_[k] = *sum;
       divisor_[k] = std::gcd(terms_[k].step, divisor_[k + 1]);
     }
     budget_ = budget;
@@ -48,10 +48,10 @@ class TermSum {
 
  private:
   bool search(std::size_t k, std::int64_t number) {
-    if (number < 0 || number > rest_[k]) return false;
+    if (number < 0 || number > suffix_[k]) return false;
     if (k == count_ || number == 0) return number == 0;
     if (number % divisor_[k] != 0) return false;
-    const std::int64_t step = terms_[k].step, beyond = number - rest_[k + 1];
+    const std::int64_t step = terms_[k].step, beyond = number - suffix_[k + 1];
     const std::int64_t least = beyond > 0 ? (beyond + step - 1) / step : 0;
     for (std::int64_t x = std::min(terms_[k].most, number / step); x >= least; --x)
       if (--budget_ < 0 || search(k + 1, number - x * step)) return true;
@@ -60,7 +60,7 @@ class TermSum {
 
   static constexpr std::size_t most_terms = 2 * Shape::max_rank + 1;
   std::array<Term, most_terms> terms_;
-  std::array<std::int64_t, most_terms + 1> rest_{},
+  std::array<std::int64_t, most_terms + 1> suffix_{},
       divisor_{};  ///< of the terms from this one on: their greatest sum, and what divides all sums
   std::size_t count_ = 0;
   int budget_ = 0;

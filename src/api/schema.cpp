@@ -32,7 +32,7 @@ Json operand_json(const OperandSpec& spec, bool is_input) {
   return json;
 }
 
-/// Results that every call has; those behind them depend on operands and attributes, which the cases show.
+/// Results that every call has; those after them depend on operands and attributes, which the cases show.
 std::size_t least_results(const OpDefinition& op) {
   std::size_t least = op.outputs.size();
   for (const Case& recipe : op.cases()) {

@@ -49,7 +49,7 @@ void GraphSession::take_sizes(std::span<const DLTensor* const> inputs) {
     for (int axis = 0; axis < tensor->ndim; ++axis) shapes_[i].shape->push_back(tensor->shape[axis]);
   }
   if (known) return;
-  symbols_ = symbols_told_by(shapes_, symbols_used_);
+  symbols_ = symbols_of_shapes(shapes_, symbols_used_);
   for (const Symbol& symbol : symbols_used_)
     if (const DimRange range{range_of(ranges_, symbol).least, maximum_[symbol]};
         symbols_[symbol] < range.least || symbols_[symbol] > range.greatest)

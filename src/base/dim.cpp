@@ -264,13 +264,13 @@ namespace {
 /// The product that `part` must be multiplied with to give `whole`; nothing where no product does.
 std::optional<DimTerm> quotient(const DimTerm& whole, const DimTerm& part) {
   if (part.factor == 0 || whole.factor % part.factor != 0) return {};
-  DimTerm rest{whole.factor / part.factor, {}};
+  DimTerm remainder{whole.factor / part.factor, {}};
   std::size_t taken = 0;
   for (const DimAtomPtr& atom : whole.atoms) {
     if (taken < part.atoms.size() && part.atoms[taken]->text == atom->text) ++taken;
-    else rest.atoms.push_back(atom);
+    else remainder.atoms.push_back(atom);
   }
-  return taken == part.atoms.size() ? std::optional(rest) : std::nullopt;
+  return taken == part.atoms.size() ? std::optional(remainder) : std::nullopt;
 }
 
 /// A dimension that is an atom plus a constant, where the atom is a quotient by a constant; null for others.
@@ -284,13 +284,13 @@ const DimAtom* quotient_atom(const Dim& dim) {
 /// floor(a / b) as a whole part and a quotient of numbers in [0, b), without a common divisor and not of another
 /// quotient.
 Dim floor_by_constant(const Dim& a, std::int64_t b) {
-  std::vector<DimTerm> whole, rest;
+  std::vector<DimTerm> whole, remainder;
   for (const DimTerm& term : DimTerms::of(a)) {
     const std::int64_t factor = floored(term.factor, b);
     whole.push_back({factor, term.atoms});
-    rest.push_back({term.factor - factor * b, term.atoms});
+    remainder.push_back({term.factor - factor * b, term.atoms});
   }
-  const Dim outside = DimTerms::sum(whole), inside = DimTerms::sum(rest);
+  const Dim outside = DimTerms::sum(whole), inside = DimTerms::sum(remainder);
   const std::vector<DimTerm>* terms = DimTerms::with_atoms(inside);
   if (!terms) return outside + floored(DimTerms::offset(inside), b);
   std::int64_t divisor = b;
@@ -314,13 +314,13 @@ Dim floor_by_constant(const Dim& a, std::int64_t b) {
 std::optional<Dim> exact_quotient(const Dim& a, const Dim& b) {
   const std::vector<DimTerm> divisor = DimTerms::of(b);
   if (divisor.empty()) return {};
-  Dim rest = a, result = 0;
-  while (!(rest == Dim(0))) {
-    const auto term = quotient(DimTerms::of(rest).front(), divisor.front());
+  Dim remainder = a, result = 0;
+  while (!(remainder == Dim(0))) {
+    const auto term = quotient(DimTerms::of(remainder).front(), divisor.front());
     if (!term) return {};
     const Dim part = DimTerms::sum({*term});
     result = result + part;
-    rest = rest - part * b;
+    remainder = remainder - part * b;
   }
   return result;
 }

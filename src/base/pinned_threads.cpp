@@ -21,25 +21,25 @@ PinnedThreads::PinnedThreads(ThreadPool& pool) {
     if (CPU_ISSET(core, &all)) cores.push_back(core);
   const auto threads = static_cast<std::size_t>(pool.size());
   if (cores.size() < threads) return;
-  held_.resize(threads);
+  pinned_.resize(threads);
   // The caller does what a worker has not begun when its own call is over, so that call ends last.
   std::atomic<std::size_t> begun{0};
   pool.run([&](int thread) {
     const auto i = static_cast<std::size_t>(thread);
     begun.fetch_add(1);
     while (thread == 0 && begun.load() < threads) sched_yield();
-    Held& held = held_[i];
+    Pinned& pinned = pinned_[i];
     cpu_set_t own;
     CPU_ZERO(&own);
     CPU_SET(cores[i], &own);
-    if (sched_getaffinity(0, sizeof held.cores, &held.cores) == 0 && sched_setaffinity(0, sizeof own, &own) == 0)
-      held.thread = own_thread();
+    if (sched_getaffinity(0, sizeof pinned.cores, &pinned.cores) == 0 && sched_setaffinity(0, sizeof own, &own) == 0)
+      pinned.thread = own_thread();
   });
 }
 
 PinnedThreads::~PinnedThreads() {
-  for (const Held& held : held_)
-    if (held.thread != 0) sched_setaffinity(held.thread, sizeof held.cores, &held.cores);
+  for (const Pinned& pinned : pinned_)
+    if (pinned.thread != 0) sched_setaffinity(pinned.thread, sizeof pinned.cores, &pinned.cores);
 }
 
 }  // namespace cermet

@@ -19,11 +19,11 @@ class PinnedThreads {
   PinnedThreads& operator=(const PinnedThreads&) = delete;
 
  private:
-  struct Held {
+  struct Pinned {
     pid_t thread = 0;  ///< 0: not pinned
     cpu_set_t cores;   ///< where it might run
   };
-  std::vector<Held> held_;
+  std::vector<Pinned> pinned_;
 };
 
 }  // namespace cermet

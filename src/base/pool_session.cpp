@@ -48,10 +48,10 @@ void PoolSession::hold(ThreadPool& pool, FunctionRef<void()> body) {
   opening = this;
   together.run([&](int thread) {
     if (thread > 0) return follow(thread);
-    struct Held {
+    struct Scope {
       PoolSession& session;
-      explicit Held(PoolSession& s) : session(s) { held = &s; }
-      ~Held() {
+      explicit Scope(PoolSession& s) : session(s) { held = &s; }
+      ~Scope() {
         held = nullptr;
         session.close();
       }

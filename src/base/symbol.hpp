@@ -43,7 +43,7 @@ class SymbolValues {
   };
   std::size_t size_ = 0;
   std::array<Entry, inline_capacity> first_;
-  std::vector<Entry> rest_;
+  std::vector<Entry> overflow_;
 };
 
 /// What a quantity may be, both ends included.

@@ -11,19 +11,19 @@ void SymbolValues::set(const Symbol& symbol, std::int64_t value) {
     first_[i].value = value;
     return;
   }
-  for (Entry& entry : rest_) {
+  for (Entry& entry : overflow_) {
     if (entry.symbol != symbol) continue;
     entry.value = value;
     return;
   }
   if (size_ < first_.size()) first_[size_++] = {symbol, value};
-  else rest_.push_back({symbol, value});
+  else overflow_.push_back({symbol, value});
 }
 
 std::int64_t SymbolValues::operator[](const Symbol& symbol) const {
   for (std::size_t i = 0; i < size_; ++i)
     if (first_[i].symbol == symbol) return first_[i].value;
-  for (const Entry& entry : rest_)
+  for (const Entry& entry : overflow_)
     if (entry.symbol == symbol) return entry.value;
   return 0;
 }

@@ -9,7 +9,7 @@
 #include "cli/op_call.hpp"
 #include "cli/verb.hpp"
 #include "io/npy.hpp"
-#include "io/output_place.hpp"
+#include "io/output_target.hpp"
 #include "op/schema/operator.hpp"
 #include "select/bound_op.hpp"
 

@@ -31,18 +31,18 @@ void launch(Console& console, comm::LaunchOptions options) {
   console.flush();
   const comm::LaunchResult result = comm::launch(options);
   if (result.passed_on != 0) {
-    if (!result.told)
+    if (!result.reported)
       console.note(fmt::format("cermet: error: the run was stopped by signal {} ({})\n", result.passed_on,
                                strsignal(result.passed_on)));
     std::exit(128 + result.passed_on);
   }
   if (result.rank < 0) return;
   // Rank 0 has said why, also as JSON; a second value would break what reads it.
-  if (result.told && result.rank == 0) std::exit(result.code);
+  if (result.reported && result.rank == 0) std::exit(result.code);
   const std::string how = result.signal
                               ? fmt::format("was killed by signal {} ({})", result.signal, strsignal(result.signal))
                               : fmt::format("ended with exit code {}", result.code);
-  if (result.told) {
+  if (result.reported) {
     print_diagnostic("error", fmt::format("rank {} {}", result.rank, how));
     std::exit(result.code > 0 ? result.code : 2);
   }

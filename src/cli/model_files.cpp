@@ -30,7 +30,7 @@ std::pair<std::string, std::string> pair_of(const std::string& option, const std
   return {text.substr(0, at), text.substr(at + 1)};
 }
 
-/// Where the name ends: behind the longest of `names` that the text begins with, at the first '=' where it begins with
+/// Where the name ends: after the longest of `names` that the text begins with, at the first '=' where it begins with
 /// none.
 std::size_t end_of_name(const std::string& text, const std::vector<std::string>& names) {
   std::size_t at = text.find('='), longest = 0;

@@ -12,7 +12,7 @@
 #include "cli/ui/interrupt.hpp"
 #include "cli/ui/progress.hpp"
 #include "io/new_folder.hpp"
-#include "io/output_place.hpp"
+#include "io/output_target.hpp"
 #include "model/checkpoint/modelslim.hpp"
 #include "quant/assemble.hpp"
 #include "quant/pipeline.hpp"

@@ -8,7 +8,7 @@
 #include "cli/bench/bench_batch.hpp"
 #include "cli/bench/device_limits.hpp"
 #include "cli/ui/interrupt.hpp"
-#include "io/output_place.hpp"
+#include "io/output_target.hpp"
 #include "io/posix_file.hpp"
 #include "kernel/cpu/measure_limits.hpp"
 
@@ -70,7 +70,7 @@ class Trace {
     const std::vector<TaskTime> tasks = engine_.last_executable().task_times();
     if (tasks.empty()) return;
     const double start = std::chrono::duration<double>(run.start - begin_).count();
-    add_event(pass, "pass", {process, pass_row}, start, std::ranges::max(tasks, {}, &TaskTime::told).told,
+    add_event(pass, "pass", {process, pass_row}, start, std::ranges::max(tasks, {}, &TaskTime::announced).announced,
               {{"tokens", tokens}, {"tasks", tasks.size()}});
     add_tasks(tasks, start);
   }
@@ -131,9 +131,10 @@ class Trace {
       if (task.ready > task.begin)
         add_event("wait", "wait", row, start + task.begin, task.ready - task.begin,
                   {{"scope", step.scope}, {"kernel", step.kernel}});
-      add_event(
-          step.kernel, "task", row, start + task.ready, task.told - task.ready,
-          {{"scope", step.scope}, {"operator", step.region.operators()}, {"announcing", (task.told - task.end) * 1e6}});
+      add_event(step.kernel, "task", row, start + task.ready, task.announced - task.ready,
+                {{"scope", step.scope},
+                 {"operator", step.region.operators()},
+                 {"announcing", (task.announced - task.end) * 1e6}});
     }
   }
 
@@ -169,7 +170,7 @@ void run_pass(Engine& engine, std::span<const std::int32_t> ids) {
   engine.forward({&tokens, 1}, Engine::Logits::largest, Engine::Memory::device);
 }
 
-/// Both phases; after(pass, tokens) is called behind every pass.
+/// Both phases; after(pass, tokens) is called after every pass.
 void run_phases(Engine& engine, const TraceOptions& options,
                 FunctionRef<void(const std::string& pass, std::int64_t tokens)> after) {
   engine.reset(0);

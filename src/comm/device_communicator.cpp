@@ -91,7 +91,7 @@ class DeviceCommunicator final : public Communicator {
   Links links_;
   DeviceEngine engine_;
   Watchdog dog_;
-  bool told_ = false;  ///< the others, that a launch gave up
+  bool aborted_ = false;  ///< the others know that a launch gave up
   std::uint64_t calls_ = 0;
   std::vector<CallHeader> agreed_;  ///< without their numbers: calls that all ranks are known to make
   std::vector<std::int64_t> sent_, received_;
@@ -102,8 +102,8 @@ void DeviceCommunicator::check() {
   std::string reason = dog_.has_failed() ? dog_.reason() : "";
   if (const std::string stuck = links_.peer ? links_.peer->failure() : ""; !stuck.empty()) {
     reason = fmt::format("rank {} of {}: {}", rank(), size(), stuck);
-    if (!told_) host_.abort(stuck);
-    told_ = true;
+    if (!aborted_) host_.abort(stuck);
+    aborted_ = true;
   }
   if (!reason.empty()) fail(Status::io, "{}", reason);
 }

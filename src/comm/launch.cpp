@@ -60,22 +60,22 @@ class PrefixedLines {
  public:
   explicit PrefixedLines(int rank) : prefix_(fmt::format("[rank {}] ", rank)) {}
   void add(std::string_view text) {
-    rest_ += text;
-    for (std::size_t end = rest_.find('\n'); end != std::string::npos; end = rest_.find('\n')) {
-      write(rest_.substr(0, end + 1));
-      rest_.erase(0, end + 1);
+    line_ += text;
+    for (std::size_t end = line_.find('\n'); end != std::string::npos; end = line_.find('\n')) {
+      write(line_.substr(0, end + 1));
+      line_.erase(0, end + 1);
     }
-    if (rest_.size() > longest) finish();
+    if (line_.size() > longest) finish();
   }
   void finish() {
-    if (!rest_.empty()) write(rest_ + "\n");
-    rest_.clear();
+    if (!line_.empty()) write(line_ + "\n");
+    line_.clear();
   }
 
  private:
   static constexpr std::size_t longest = 1 << 16;
   void write(const std::string& line) { fmt::print(stderr, "{}{}", prefix_, line); }
-  std::string prefix_, rest_;
+  std::string prefix_, line_;
 };
 
 struct RankProcess {
@@ -203,7 +203,7 @@ class Run {
       --running_;
       const bool exited = WIFEXITED(status);
       if (exited && WEXITSTATUS(status) == 0) continue;
-      if (rank == 0 && exited) result_.told = true;
+      if (rank == 0 && exited) result_.reported = true;
       if (result_.rank >= 0) continue;
       result_.rank = static_cast<int>(rank);
       if (result_.passed_on == 0) failed_ = Clock::now();

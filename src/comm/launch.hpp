@@ -14,11 +14,11 @@ struct LaunchOptions {
 
 /// How a run ended: as its first rank that failed did.
 struct LaunchResult {
-  int rank = -1;      ///< that failed; -1 where none did
-  int code = 0;       ///< its exit code; 0 where a signal ended it
-  int signal = 0;     ///< that ended it
-  int passed_on = 0;  ///< SIGINT or SIGTERM where one stopped the run; the others then say little
-  bool told = false;  ///< rank 0 failed with an exit code, so that it has said why on both its outputs
+  int rank = -1;          ///< that failed; -1 where none did
+  int code = 0;           ///< its exit code; 0 where a signal ended it
+  int signal = 0;         ///< that ended it
+  int passed_on = 0;      ///< SIGINT or SIGTERM where one stopped the run; the others then say little
+  bool reported = false;  ///< rank 0 failed with an exit code, after it reported why on both its outputs
 };
 
 /// Runs `ranks` processes with RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, CERMET_JOB and, where it is

@@ -22,7 +22,7 @@ constexpr int exchange_scratch = 2;
 /// Operands up to this size are gathered by every rank, and reduced by each for itself: one exchange in place of two.
 constexpr std::int64_t gathered_bytes = 8 << 10;
 
-std::atomic<int> told_to_end{0};  ///< how often
+std::atomic<int> end_requests{0};  ///< how often
 static_assert(std::atomic<int>::is_always_lock_free, "a signal handler writes it");
 
 /// mpirun sends SIGTERM more than once.
@@ -35,7 +35,7 @@ void notice_termination() {
   if (sigaction(SIGTERM, nullptr, &present) != 0 || present.sa_handler != SIG_DFL) return;
   struct sigaction action {};
   action.sa_handler = [](int signal) {
-    if (++told_to_end < patient_with_signals) return;
+    if (++end_requests < patient_with_signals) return;
     std::signal(signal, SIG_DFL);
     raise(signal);
   };
@@ -69,7 +69,7 @@ class MpiCommunicator final : public HostCommunicator {
 
   std::string_view engine() const override { return "mpi"; }
   std::string failure() override {
-    if (told_to_end > 0) return "the launcher has told it to end, which it does when another rank is gone";
+    if (end_requests > 0) return "the launcher has told it to end, which it does when another rank is gone";
     return host_ ? segment_failure(*host_, place_) : "";
   }
 
@@ -130,7 +130,7 @@ void MpiCommunicator::look_around(Clock::time_point since) {
     if (!host_->is_alive(static_cast<int>(i)))
       fail_on_rank(other, fmt::format("is gone: process {} has ended", slot.process));
   }
-  if (told_to_end > 0) fail(Status::io, "told to end by the launcher, which does so when another rank is gone");
+  if (end_requests > 0) fail(Status::io, "told to end by the launcher, which does so when another rank is gone");
   if (Clock::now() - since > std::chrono::duration<double>(timeout()))
     fail(Status::io, "expected every rank within {} s, found that some did not come", timeout());
 }
@@ -177,7 +177,7 @@ void MpiCommunicator::join_host() {
 void MpiCommunicator::agree(const CallHeader& header) {
   headers_.resize(static_cast<std::size_t>(size()));
   static_assert(sizeof(CallHeader) % 8 == 0);
-  if (told_to_end > 0) look_around(Clock::now());
+  if (end_requests > 0) look_around(Clock::now());
   move([&](auto wait) { transport_->all_gather(&header, headers_.data(), sizeof(CallHeader) / 8, 8, wait); });
   for (int r = 0; r < size(); ++r) compare(headers_[static_cast<std::size_t>(r)], r);
 }

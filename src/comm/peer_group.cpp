@@ -76,8 +76,10 @@ Offer offer_of(std::string_view text) {
   return offer;
 }
 
-peer::Way way_of(Route route) {
-  return route == Route::stamped ? peer::Way::stamped : route == Route::two_shot ? peer::Way::shares : peer::Way::once;
+peer::Protocol protocol_of(Route route) {
+  return route == Route::stamped    ? peer::Protocol::stamped
+         : route == Route::two_shot ? peer::Protocol::shares
+                                    : peer::Protocol::once;
 }
 
 /// Throws on every rank where body() threw on one.
@@ -197,7 +199,7 @@ void PeerGroup::run(const DenseCall& call, Stream& stream) {
     return enqueue(call, launch.program, &launch.params, launch.params.channels, stream);
   }
   const PeerLaunch launch =
-      peer_launch(link_of(number_of(header_of(call))), channels_, call, way_of(routes_.over_peer_memory(call)));
+      peer_launch(link_of(number_of(header_of(call))), channels_, call, protocol_of(routes_.over_peer_memory(call)));
   enqueue(call, launch.program, &launch.params, launch.params.channels, stream);
 }
 

@@ -13,9 +13,9 @@ cuda::PeerCall own_part(const DenseCall& call) {
 
 }  // namespace
 
-PeerLaunch peer_launch(const peer::Link& link, int channels, const DenseCall& call, peer::Way way) {
+PeerLaunch peer_launch(const peer::Link& link, int channels, const DenseCall& call, peer::Protocol protocol) {
   return {.program = peer_program(call),
-          .params = cuda::peer_params(link, own_part(call), channels, peer::threads, way)};
+          .params = cuda::peer_params(link, own_part(call), channels, peer::threads, protocol)};
 }
 
 RaggedLaunch ragged_launch(const peer::Link& link, int channels, const DenseCall& call) {

@@ -15,7 +15,7 @@ struct PeerLaunch {
 
 /// `channels`: at most, alike on all ranks. Throws Error(invalid_argument) where operands are not aligned to the words
 /// that their pieces consist of, 16 bytes at most.
-PeerLaunch peer_launch(const peer::Link& link, int channels, const DenseCall& call, peer::Way way);
+PeerLaunch peer_launch(const peer::Link& link, int channels, const DenseCall& call, peer::Protocol protocol);
 
 /// The same of an all_to_all with counts.
 struct RaggedLaunch {

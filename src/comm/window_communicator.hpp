@@ -35,8 +35,8 @@ inline constexpr std::int64_t default_window_bytes = 256 << 10;
 std::shared_ptr<Segment> make_shared_segment(const std::string& name, int rank, int ranks, std::int64_t window_bytes,
                                              const std::function<void()>& wait);
 
-/// What a board shows of ranks that failed or died: "rank 2 is gone: process 123 has ended"; "" where nothing. `rank`
-/// is who asks.
+/// What a board shows of ranks that failed or died: "rank 2 is gone: process 123 has ended"; "" where none did. `rank`
+/// is the caller's.
 std::string segment_failure(Segment& segment, int rank);
 
 /// Rank `rank` of the segment's board, as which it enters. `cores` that the ranks share: with less than one each, ranks

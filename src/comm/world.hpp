@@ -10,13 +10,13 @@
 namespace cermet::comm {
 
 /// What the environment says of this process. Costs nothing; joins nothing.
-struct WorldPlace {
+struct ProcessRank {
   int rank = 0, size = 1;
   int local_rank = 0, local_size = 1;  ///< among the processes of this host
   std::string engine;  ///< what join_world() would take: "mpi", "shared", or "" where the process was started alone
 };
 /// Throws Error naming a variable that is set to something else than expected.
-WorldPlace world_place();
+ProcessRank process_rank();
 
 /// The communicator of all ranks, in host memory. Every process of the world calls it, once. Throws Error(unsupported)
 /// where ranks are on several hosts and no MPI is there, and Error(io) where ranks do not come within the timeout, with

@@ -57,7 +57,7 @@ struct Launch {
   std::uint32_t items = 0;    ///< of a program: work items, over the thread blocks of `shape`
   std::uint32_t barriers =
       0;  ///< of a program: how often all of its items wait for each other, so that they must run at once
-  Published published = {};  ///< what the launch behind it may read before it waits, see Plan::publish()
+  Published published = {};  ///< what the launch after it may read before it waits, see Plan::publish()
   DeviceFunction function;
   LaunchShape shape;
   Span parameters;     ///< bytes, 64-byte aligned
@@ -73,7 +73,7 @@ class Plan {
  public:
   void clear();
   /// Whether launches that are added say which bytes they touch. Runs need none of it, so that kernels work it out only
-  /// for who asks.
+  /// where it is wanted.
   void want_ranges(bool wanted) { wants_ranges_ = wanted; }
   bool wants_ranges() const { return wants_ranges_; }
   /// Launches that are added from now on belong to this step.
@@ -93,7 +93,7 @@ class Plan {
   /// The same for a launch of whose bytes nothing was said.
   void complete(Launch& launch, std::span<const ByteRange> reads, std::span<const ByteRange> writes);
 
-  /// The last launch lets the one behind it start when it has stored two of its results, which begin here, so that they
+  /// The last launch lets the one after it start when it has stored two of its results, which begin here, so that they
   /// may be read at once. Ignored where ranges are wanted: launches may be ordered by those, and they do not say so.
   void publish(const Launch::Published& results);
   /// Whether these are the last launch's.

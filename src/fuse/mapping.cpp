@@ -13,8 +13,8 @@ constexpr std::array order{Mapping::one_to_one,  Mapping::reorganize,   Mapping:
 
 Mapping stronger(Mapping a, Mapping b) { return std::ranges::find(order, a) < std::ranges::find(order, b) ? b : a; }
 
-constexpr std::size_t types = 5;
-constexpr std::array<std::array<Combination, types>, types> make_table() {
+constexpr std::size_t mapping_types = 5;
+constexpr std::array<std::array<Combination, mapping_types>, mapping_types> make_table() {
   using enum Verdict;
   using enum Mapping;
   constexpr Combination x{no, many_to_many};
@@ -30,7 +30,7 @@ constexpr std::array<std::array<Combination, types>, types> make_table() {
   }};
 }
 constexpr auto table = make_table();
-static_assert(static_cast<std::size_t>(Mapping::shuffle) + 1 == types,
+static_assert(static_cast<std::size_t>(Mapping::shuffle) + 1 == mapping_types,
               "rows and columns are in the order of the enumeration");
 
 /// By node: how the strongest path from an operand of the region to the node's results reads its elements; stops at the

@@ -21,7 +21,7 @@ struct Combination {
   Mapping result{};  ///< of both together; of `no`, many_to_many
 };
 
-/// An operator of the second type behind one of the first. A barrier is fused with nothing.
+/// An operator of the second type after one of the first. A barrier is fused with nothing.
 Combination combine(Mapping first, Mapping second);
 /// The type of an operator as a whole: the strongest of its operands'.
 Mapping mapping_of(const Problem& problem);

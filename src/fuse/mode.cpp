@@ -35,7 +35,7 @@ bool is_many_to_many(const PatternNode& node) {
                              [](const OperandSpec& operand) { return operand.mapping == Mapping::many_to_many; });
 }
 
-/// Nodes behind the anchor that a fixed pattern has: additions and operators of one operand.
+/// Nodes after the anchor that a fixed pattern has: additions and operators of one operand.
 std::string why_no_pattern(const Region& region) {
   const auto is_elementwise = [](const RegionNode& node) { return mapping_of(node.problem) <= Mapping::one_to_many; };
   if (is_elementwise(region.nodes[static_cast<std::size_t>(region.anchor)]))

@@ -5,10 +5,10 @@
 namespace cermet {
 
 Attributes known_attributes(const Attributes& attributes, OpKind op) {
-  Attributes some;
+  Attributes own;
   for (const AttributeSpec& spec : definition(op).attributes)
-    if (const AttributeValue* value = attributes.find(spec.name)) some.set(spec.name, *value);
-  return some;
+    if (const AttributeValue* value = attributes.find(spec.name)) own.set(spec.name, *value);
+  return own;
 }
 
 Problem problem_of(const Graph& graph, const Node& node, const SymbolValues& maximum, const Target* target) {

@@ -167,7 +167,7 @@ class Planner {
   }
 
   /// Operators of one place each, and those that end some products, with the parts of its columns that they read;
-  /// channels that are moved behind their normalization.
+  /// channels that are moved after their normalization.
   bool may_follow(std::int32_t n, std::int32_t anchor) const {
     if (!share_super_kernel(graph_, n, anchor)) return false;
     const OpKind op = node(n).op, before = node(anchor).op;

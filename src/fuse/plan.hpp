@@ -1,5 +1,5 @@
-// Which nodes of a graph become one kernel: regions grown backwards from their anchors, over the values that nobody
-// else reads in between, and forwards over the elementwise nodes that read what a product gives; then joined with the
+// Which nodes of a graph become one kernel: regions grown backwards from their anchors, over values without
+// another reader, and forwards over the elementwise nodes that read what a product gives; then joined with the
 // only region that reads them (join_groups.hpp).
 #pragma once
 

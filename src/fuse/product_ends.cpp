@@ -9,8 +9,8 @@ namespace {
 /// Values of a product and what follows it that go to memory: one that others read, too, beside the last.
 constexpr std::int64_t most_stored = 2;
 
-/// A gated activation, the sum of a token's experts, the pool behind a convolution, what rotates and stores the heads
-/// of queries, keys and values, and the norm behind a residual.
+/// A gated activation, the sum of a token's experts, the pool after a convolution, what rotates and stores the heads
+/// of queries, keys and values, and the norm after a residual.
 constexpr std::array ends{ProductEnd{OpKind::silu_and_mul},         ProductEnd{OpKind::gelu_and_mul},
                           ProductEnd{OpKind::moe_unpermute},        ProductEnd{OpKind::max_pool},
                           ProductEnd{OpKind::rope_and_cache, true}, ProductEnd{OpKind::layer_norm}};

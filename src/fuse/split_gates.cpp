@@ -54,7 +54,7 @@ std::optional<Region> quantization_before_product(const Graph& graph, const Node
 }
 
 /// Whether a kernel takes the product before a gate with the activation alone; and, unless rows are experts', another
-/// one the quantization with the product behind it: two kernels for a row that is gated and quantized by one are none
+/// one the quantization with the product after it: two kernels for a row that is gated and quantized by one are none
 /// the better.
 bool is_taken(const Graph& graph, const Node& gate, const SymbolValues& maximum, const Target* target,
               FunctionRef<bool(const Region& region)> takes) {

@@ -46,9 +46,9 @@ GraphEditor::Focus::~Focus() {
 std::span<const Use> GraphEditor::seen_uses(ValueId id) const {
   const std::vector<Use>& all = readers_.at(id.at()).uses;
   if (std::ranges::all_of(all, [&](const Use& use) { return is_seen(use.node); })) return all;
-  std::vector<Use>& some = filtered_uses_.emplace_back();
-  std::ranges::copy_if(all, std::back_inserter(some), [&](const Use& use) { return is_seen(use.node); });
-  return some;
+  std::vector<Use>& filtered = filtered_uses_.emplace_back();
+  std::ranges::copy_if(all, std::back_inserter(filtered), [&](const Use& use) { return is_seen(use.node); });
+  return filtered;
 }
 
 void GraphEditor::add_use(NodeId n, std::size_t operand) {

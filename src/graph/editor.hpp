@@ -61,8 +61,8 @@ class GraphEditor {
   ValueId add_constant(std::string_view name, ConstantExpression expression);
   ValueId add_constant(std::string_view name, TensorData data);
 
-  /// A new node in the given scope and in the super-kernel of `place`, in front of or behind it; at the end of the
-  /// graph, in none, behind no_node. Names and errors are those of Graph::apply_all.
+  /// A new node in the given scope and in the super-kernel of `place`, before or after it; at the end of the
+  /// graph, in none, after no_node. Names and errors are those of Graph::apply_all.
   std::vector<ValueId> insert_before(NodeId place, OpKind op, std::vector<ValueId> inputs,
                                      const Attributes& attributes = {}, std::string_view scope = {},
                                      const std::vector<std::string>& names = {});

@@ -11,7 +11,7 @@ namespace cermet {
 
 /// What happens where nodes of a super-kernel cannot join it.
 enum class StrictScopeCheck : std::uint8_t {
-  bypass,  ///< one warning; those nodes are launched by themselves, and the super-kernel goes on behind them
+  bypass,  ///< one warning; those nodes are launched by themselves, and the super-kernel goes on after them
   abort,   ///< an error that names every such node and its reason
 };
 

@@ -12,7 +12,7 @@
 //   }
 //
 // A constant without "=" is loaded under its name. An operand that is not given is "-"; attributes are those that were
-// given; behind the type come the super-kernel
+// given; after the type come the super-kernel
 // ("in sp1"; "outside" of a node that must be in none) and the scope. Names of letters, digits and _.:/- stand as they
 // are, others in quotes with escape()'s escapes. Lines that are empty or start with "//" mean nothing.
 #pragma once

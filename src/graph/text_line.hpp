@@ -88,7 +88,7 @@ class TextLine {
   std::size_t number() const { return number_; }
 
  private:
-  /// Bytes up to the comma, brace or end behind a value; what brackets and quotes hold belongs to it.
+  /// Bytes up to the comma, brace or end after a value; what brackets and quotes hold belongs to it.
   std::size_t value_size() const {
     const std::string_view rest = text_.substr(at_);
     std::size_t size = 0, string = 0;

@@ -5,7 +5,7 @@
 #include <system_error>
 
 #include "base/error.hpp"
-#include "io/output_place.hpp"
+#include "io/output_target.hpp"
 #include "io/posix_file.hpp"
 
 namespace cermet {

@@ -32,11 +32,11 @@ class HeaderReader {
   std::string_view entry(std::string_view key) const {
     const std::size_t at = text_.find(fmt::format("'{}':", key));
     if (at == std::string_view::npos) bad(fmt::format("a header with '{}'", key), text_);
-    std::string_view rest = text_.substr(at + key.size() + 3);
-    rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
-    const std::size_t end = rest.starts_with('(') ? rest.find(')') : rest.find_first_of(",}");
+    std::string_view remaining = text_.substr(at + key.size() + 3);
+    remaining.remove_prefix(std::min(remaining.find_first_not_of(' '), remaining.size()));
+    const std::size_t end = remaining.starts_with('(') ? remaining.find(')') : remaining.find_first_of(",}");
     if (end == std::string_view::npos) bad("a complete header", text_);
-    return rest.substr(0, rest.starts_with('(') ? end + 1 : end);
+    return remaining.substr(0, remaining.starts_with('(') ? end + 1 : end);
   }
 
   Shape shape() const {
@@ -52,8 +52,8 @@ class HeaderReader {
       if (number.empty()) continue;
       std::int64_t size = 0;
       const auto [stop, error] = std::from_chars(number.data(), number.data() + number.size(), size);
-      const std::string_view rest = number.substr(static_cast<std::size_t>(stop - number.data()));
-      if (error != std::errc() || size < 0 || rest.find_first_not_of(' ') != std::string_view::npos)
+      const std::string_view remaining = number.substr(static_cast<std::size_t>(stop - number.data()));
+      if (error != std::errc() || size < 0 || remaining.find_first_not_of(' ') != std::string_view::npos)
         bad("non-negative dimensions", number);
       if (shape.rank() == Shape::max_rank) bad(fmt::format("at most {} dimensions", Shape::max_rank), entry("shape"));
       shape.push_back(size);
@@ -91,11 +91,11 @@ void reorder(const TensorView& from, const TensorView& to) {
   const Shape& shape = to.shape;
   const std::size_t bytes = size_of(to.dtype);
   for (std::int64_t i = 0; i < to.elements(); ++i) {
-    std::int64_t rest = i, at = 0;
+    std::int64_t remaining = i, at = 0;
     Shape position = shape;
     for (int a = shape.rank() - 1; a >= 0; --a) {
-      position[a] = rest % shape[a];
-      rest /= shape[a];
+      position[a] = remaining % shape[a];
+      remaining /= shape[a];
     }
     for (int a = shape.rank() - 1; a >= 0; --a) at = at * shape[a] + position[a];
     std::memcpy(to.as<char>() + static_cast<std::size_t>(i) * bytes,

@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "io/output_place.hpp"
+#include "io/output_target.hpp"
 
 namespace cermet {
 namespace {
@@ -194,16 +194,17 @@ std::string read_file(const std::filesystem::path& path, std::int64_t max_bytes)
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view content) {
-  const OutputPlace place = output_place(path);
-  if (place.in_place) return write_in_place(place, content);
-  const std::filesystem::path temporary = temporary_sibling(place.path);
+  const OutputTarget target = output_target(path);
+  if (target.in_place) return write_in_place(target, content);
+  const std::filesystem::path temporary = temporary_sibling(target.path);
   try {
     named_as(path, temporary, [&] {
       PosixFile file = PosixFile::create(temporary);
-      if (place.permissions) chmod(temporary.c_str(), *place.permissions);  // best effort: some file systems have none
+      if (target.permissions)
+        chmod(temporary.c_str(), *target.permissions);  // best effort: some file systems have none
       file.write(0, std::as_bytes(std::span(content.data(), content.size())));
       file.sync_and_close();
-      rename_file(temporary, place.path);
+      rename_file(temporary, target.path);
     });
   } catch (...) {
     unlink(temporary.c_str());

@@ -98,7 +98,8 @@ void DiskCache::use(const std::string& digest) {
 
 void DiskCache::read_also(fs::path folder) {
   const std::lock_guard lock(mutex_);
-  if (std::find(also_.begin(), also_.end(), folder) == also_.end()) also_.push_back(std::move(folder));
+  if (std::find(read_folders_.begin(), read_folders_.end(), folder) == read_folders_.end())
+    read_folders_.push_back(std::move(folder));
 }
 
 std::vector<std::string> DiskCache::used() const {
@@ -117,7 +118,7 @@ std::optional<StoredImage> DiskCache::find(const std::string& key) {
   std::vector<fs::path> others;
   {
     const std::lock_guard lock(mutex_);
-    others = also_;
+    others = read_folders_;
   }
   for (const fs::path& folder : others) {
     if (found) break;

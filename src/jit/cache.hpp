@@ -90,7 +90,7 @@ class DiskCache {
   std::filesystem::path folder_;
   std::int64_t max_bytes_;
   mutable std::mutex mutex_;
-  std::vector<std::filesystem::path> also_;  ///< folders that are only read
+  std::vector<std::filesystem::path> read_folders_;  ///< folders that are only read
   std::int64_t missed_ = 0;
   std::int64_t untrimmed_bytes_ = 0;  ///< stored since trim_if_due() trimmed
   bool was_trimmed_ = false;

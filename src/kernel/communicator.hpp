@@ -74,7 +74,7 @@ class Communicator {
   /// calls it.
   virtual std::unique_ptr<Communicator> split(int color, int key) = 0;
   /// Tells all ranks that this one cannot go on, so that they fail with the reason in place of waiting. For errors
-  /// between calls; a failed call has told them.
+  /// between calls; a failed call has done so.
   virtual void abort(std::string_view reason) noexcept = 0;
   /// Throws where the group has failed since the last call: on a device, what was enqueued fails later, and host
   /// threads that compute hear nothing else.

@@ -86,14 +86,14 @@ class Builder {
   }
 
   /// What the product is of rows without a weight: none of its scales is read.
-  Source rest() {
-    if (!rest_) rest_ = input(DType::f32);
-    return *rest_;
+  Source unweighted() {
+    if (!unweighted_) unweighted_ = input(DType::f32);
+    return *unweighted_;
   }
 
   /// The anchor's own result, before it is rounded.
   Source product() {
-    if (loops_.rest) return rest();
+    if (loops_.unweighted) return unweighted();
     const bool scaled = p_.op->kind == OpKind::scaled_mm || p_.op->kind == OpKind::grouped_linear;
     ScaleGrid left, right;
     if (scaled) {
@@ -165,7 +165,7 @@ class Builder {
   StepBuilder steps_;
   std::int64_t shift_ = 0;  ///< of the columns whose operands are read
   bool row_scale_ = false;  ///< whether the row's scale is an input
-  std::optional<Source> rest_;
+  std::optional<Source> unweighted_;
 };
 
 }  // namespace

@@ -42,7 +42,7 @@ struct RowProgram {
 
   /// Whether a value is the same at all places of a row.
   bool goes_by_row(const TileProgram::Source& source) const;
-  /// Which steps a value takes, without those behind `known` ones; those of rows are known.
+  /// Which steps a value takes, without those that lead to `known` ones; those of rows are known.
   std::vector<bool> steps_behind(std::span<const TileProgram::Source> values,
                                  std::span<const TileProgram::Source> known) const;
   /// Which extras those steps read, or the values themselves.

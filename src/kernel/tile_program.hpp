@@ -104,7 +104,7 @@ struct ProductLoops {
   bool row_scale = false;   ///< the scale of a row that is quantized before the product: the last input, f32
   bool combines = false;    ///< a token's rows are weighted and added after the epilogue, as moe_unpermute does
   std::size_t results = 1;  ///< most values that are stored for a place
-  bool rest = false;        ///< of rows that no weight multiplies: the first input is what the product is there, 0
+  bool unweighted = false;  ///< of rows that no weight multiplies: the first input is what the product is there, 0
   bool repeats = false;     ///< operands are read that repeat among some rows, as a mask does for all heads
 };
 /// The node right after a product of stacked weights that multiplies half of its columns, through an activation, with

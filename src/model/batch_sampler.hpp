@@ -44,7 +44,7 @@ class BatchSampler {
     std::int64_t step = 0;
     std::unique_ptr<Sampler> alone;  ///< with a repetition penalty, whose tokens are its own
   };
-  /// Operands of the operator and its result, [sequences] of each, one behind the other.
+  /// Operands of the operator and its result, [sequences] of each, one after the other.
   struct Lists {
     std::int64_t *seeds, *steps;
     float *temperature, *top_p, *min_p;

@@ -31,9 +31,9 @@ ValueId as_type(Graph& graph, ValueId x, DType type);
 /// What a scheme makes of weights and inputs of linear modules: decoder_linear.cpp.
 class LinearBuilder {
  public:
-  /// With `taps` inputs of modules are outputs of the graph.
-  LinearBuilder(DecoderGraph& out, const DecoderTypes& types, const Quantization& quantization, bool taps)
-      : types(types), taps(taps), out_(out), quantization_(quantization) {}
+  /// With `with_taps` inputs of modules are outputs of the graph.
+  LinearBuilder(DecoderGraph& out, const DecoderTypes& decoder_types, const Quantization& quantization, bool with_taps)
+      : types(decoder_types), taps(with_taps), out_(out), quantization_(quantization) {}
 
   Graph& graph() { return out_.graph; }
   ValueId constant(const std::string& name, TensorType type, WeightSource source);

@@ -10,16 +10,17 @@
 namespace cermet {
 
 Engine Engine::load(const std::filesystem::path& folder, const EngineOptions& options, std::optional<Context> context) {
-  const comm::WorldPlace place = comm::world_place();
-  check_ranks(options, place.size);
+  const comm::ProcessRank process = comm::process_rank();
+  check_ranks(options, process.size);
   require(options.data_parallel == 1, "data_parallel: expected 1 where one engine is asked for, found {}",
           options.data_parallel);
   const int ranks = ranks_of(options);
   if (ranks == 1) return load_rank(folder, options, std::move(context), nullptr);
   require(!context, "tensor_parallel and expert_parallel: expected 1 on a device that was made before, found {}",
           ranks);
-  if (place.size == 1) return load_rank(folder, options_of_rank(options, 0, ranks), {}, start_threads(folder, options));
-  return load_as_rank(folder, options_of_process(options, place), comm::join_world());
+  if (process.size == 1)
+    return load_rank(folder, options_of_rank(options, 0, ranks), {}, start_threads(folder, options));
+  return load_as_rank(folder, options_of_process(options, process), comm::join_world());
 }
 
 Engine Engine::load_as_rank(const std::filesystem::path& folder, const EngineOptions& options,

@@ -17,7 +17,7 @@ std::int64_t rows_of(const EngineOptions& options) { return 4 * options.steps_pe
 
 }  // namespace
 
-/// The pass that forward() would take for so many sequences, with a choice behind it.
+/// The pass that forward() would take for so many sequences, with a choice after it.
 StepPass& Engine::State::step_pass(std::int64_t sequences, bool greedy) {
   const Pass& plain = pass_for(sequences);
   const auto found = std::ranges::find_if(
@@ -67,7 +67,7 @@ struct Engine::State::StepRow {
     return room < 1 ? 0 : room >= row ? row : 1;
   }
 
-  /// Pages of `count` more tokens, and of the one behind them, whose slot the last step computes. Whether tables have
+  /// Pages of `count` more tokens, and of the one after them, whose slot the last step computes. Whether tables have
   /// changed.
   bool extend(std::int64_t count) {
     std::size_t before = 0, after = 0;

@@ -17,7 +17,7 @@ class PagedCache {
   std::int64_t room(int sequence) const;
   /// Appends tokens to a sequence, taking pages as needed; `tokens` must not exceed room().
   void append(int sequence, std::int64_t tokens);
-  /// Takes the page of the token behind the last one, if it is free and the table has room. drop() of 0 tokens gives it
+  /// Takes the page of the token after the last one, if it is free and the table has room. drop() of 0 tokens gives it
   /// back.
   void reserve(int sequence);
   /// Whether that page is held.

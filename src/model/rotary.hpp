@@ -11,7 +11,7 @@ namespace cermet {
 /// Cosines and sines by row. Row p below `positions` holds the rotation of position p as a sequence's last token has
 /// it, so that a decoding step needs no other. Where frequencies depend on the length of the sequence, the tokens of a
 /// longer text all rotate with those of its whole length, as in one pass of transformers; they get rows of their own
-/// behind these, which a pass fills. Keys in the cache keep the rotation that they got.
+/// after these, which a pass fills. Keys in the cache keep the rotation that they got.
 class RotaryTables {
  public:
   /// Tables for `positions` positions and passes of up to `pass_tokens` tokens. Inverse frequencies are rounded to

@@ -7,9 +7,9 @@
 namespace cermet {
 
 ChoiceInputs::Lists::Lists(std::byte* at, std::int64_t sequences) {
-  const auto next = [&]<class T>(T*& list, std::int64_t count) {
+  const auto next = [&]<class T>(T*& list, std::int64_t length) {
     list = reinterpret_cast<T*>(at);
-    at += count * static_cast<std::int64_t>(sizeof(T));
+    at += length * static_cast<std::int64_t>(sizeof(T));
   };
   next(seeds, sequences), next(draws, sequences), next(temperature, sequences), next(top_p, sequences),
       next(min_p, sequences), next(top_k, sequences);

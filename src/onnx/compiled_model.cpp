@@ -156,19 +156,19 @@ void CompiledModel::compile(Step& step, const SymbolRanges& ranges) {
 }
 
 void CompiledModel::run_step(Step& step) {
-  held_.resize(step.part.state.slots.size());
+  slots_.resize(step.part.state.slots.size());
   taken_.push_back(&step);
   if (!step.session) return;
   bind_sizes(step);
   for (const auto& [slot, name] : step.part.inputs)
-    step.session->bind(name, held_[static_cast<std::size_t>(slot)].view);
+    step.session->bind(name, slots_[static_cast<std::size_t>(slot)].view);
   step.session->run();
   for (const auto& [slot, name] : step.part.outputs)
-    held_[static_cast<std::size_t>(slot)] = {step.session->output(name), nullptr, !context_->stream()};
+    slots_[static_cast<std::size_t>(slot)] = {step.session->output(name), nullptr, !context_->stream()};
 }
 
 TensorData CompiledModel::read(Step& step, std::int32_t slot) {
-  TensorView view = held_[static_cast<std::size_t>(slot)].view;
+  TensorView view = slots_[static_cast<std::size_t>(slot)].view;
   for (const auto& [made, name] : step.part.outputs)
     if (made == slot) view = step.session->host_output(name);
   if (context_->stream() &&
@@ -209,10 +209,10 @@ void CompiledModel::run(const std::vector<ModelOperand>& all) {
   check_operands(operands);
   note_sizes(operands);
   taken_.clear();
-  held_.clear();
+  slots_.clear();
   downloaded_.clear();
   Step* step = &first_step(operands);
-  held_.resize(step->part.state.slots.size());
+  slots_.resize(step->part.state.slots.size());
   hold_operands(given);
   for (;;) {
     run_step(*step);

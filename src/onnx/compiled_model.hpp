@@ -80,7 +80,7 @@ class CompiledModel {
   std::vector<SymbolRanges> compiled_ranges() const;
 
  private:
-  struct Held {
+  struct StoredTensor {
     TensorView view;
     std::shared_ptr<void> owner;
     bool on_host = false;
@@ -89,7 +89,7 @@ class CompiledModel {
   struct Step {
     std::unique_ptr<Session> session;  ///< null where nothing is launched
     Part part;                         ///< its graph went to the session
-    std::vector<Held> sizes;           ///< of part.sizes, for the sizes of the run before
+    std::vector<StoredTensor> sizes;   ///< of part.sizes, for the sizes of the run before
     std::vector<OwnedTensor> size_elements;
     PartInfo info;
     std::map<std::string, std::unique_ptr<Step>> next;
@@ -106,7 +106,7 @@ class CompiledModel {
   void hold_operands(const std::vector<ModelOperand>& operands);
   void keep_operands_that_are_results(std::size_t operands);
   std::optional<TensorData> constant_output(std::size_t i);
-  Held uploaded(const TensorView& host);
+  StoredTensor uploaded(const TensorView& host);
   void compile(Step& step, const SymbolRanges& ranges);
   std::unique_ptr<Step> import(ImportState state, const SymbolRanges& ranges);
   void run_step(Step& step);
@@ -131,8 +131,8 @@ class CompiledModel {
   SymbolValues sizes_;                 ///< of the last run
   std::vector<Range> parts_of_range_;  ///< that together are ranges_
   std::map<std::string, std::unique_ptr<Step>>
-      first_;               ///< by the types of the inputs and the defaults that are given; "" of a plan
-  std::vector<Held> held_;  ///< by slot, of the last run
+      first_;                        ///< by the types of the inputs and the defaults that are given; "" of a plan
+  std::vector<StoredTensor> slots_;  ///< by slot, of the last run
   std::vector<Step*> taken_;
   std::vector<OwnedTensor> downloaded_;
 };

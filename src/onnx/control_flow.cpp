@@ -195,7 +195,7 @@ void Importer::enter_scan(const Node& node) {
   const auto opset = state_.frames.back().opsets->find("");
   expect(node, opset != state_.frames.back().opsets->end(), "expected an opset, found none");
   const Lowering given(*this, node, opset->second);
-  const bool in_sequences = opset->second < 9;  // operands [B, S, ..] behind lengths of the sequences
+  const bool in_sequences = opset->second < 9;  // operands [B, S, ..] after lengths of the sequences
   const std::size_t lead = in_sequences ? 1 : 0;
   if (in_sequences && given.has(0))
     fail(Status::unsupported, "node '{}' (Scan): lengths of sequences are not supported", node.name);
@@ -242,8 +242,8 @@ void Importer::enter_scan(const Node& node) {
   for (std::size_t i = 0; i < loop->carried; ++i) carried.push_back(operand(node, lead + i));
   if (in_sequences) {
     loop->sequences = given.size(loop->scan_inputs[0], 0);
-    for (const std::vector<Operand>* list : {&loop->scan_inputs, &carried})
-      for (const Operand x : *list)
+    for (const std::vector<Operand>* operands : {&loop->scan_inputs, &carried})
+      for (const Operand x : *operands)
         expect(node, given.size(x, 0) == loop->sequences, "expected {} sequences, found {}", loop->sequences,
                given.size(x, 0));
     expect(node, loop->sequences > 0, "expected a sequence, found none");

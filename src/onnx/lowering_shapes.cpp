@@ -24,15 +24,15 @@ Operand Lowering::reshape(Operand x, const Dims& to) {
   if (product(to) == Dim(0) && std::ranges::all_of(to, &Dim::is_constant))
     return filled(to, dtype(x), 0);  // a 0 in the attribute would stand for a size of x
   Ints shape;
-  int rest = 0;
+  int inferred = 0;
   for (std::size_t i = 0; i < to.size(); ++i) {
     const bool kept = i < from.size() && from[i] == to[i];
     const bool written = to[i].is_constant() && to[i].constant() != 0;
     shape.push_back(written ? to[i].constant() : kept ? 0 : -1);
-    rest += !written && !kept ? 1 : 0;
+    inferred += !written && !kept ? 1 : 0;
   }
-  if (rest > 0 && product(to) == Dim(0)) return filled(to, dtype(x), 0);  // -1 is ambiguous
-  if (rest <= 1) return op(OpKind::reshape, {x}, {{"shape", std::move(shape)}});
+  if (inferred > 0 && product(to) == Dim(0)) return filled(to, dtype(x), 0);  // -1 is ambiguous
+  if (inferred <= 1) return op(OpKind::reshape, {x}, {{"shape", std::move(shape)}});
   if (product(from) != product(to))
     throw NeedsSizes{
         fmt::format("node '{}' ({}) makes {} of {}", node_.name, node_.op, to_string(to), to_string(from))};

@@ -16,7 +16,7 @@ void copy_rows(const TensorView& x, const TensorView& y) {
 
 }  // namespace
 
-CompiledModel::Held CompiledModel::uploaded(const TensorView& host) {
+CompiledModel::StoredTensor CompiledModel::uploaded(const TensorView& host) {
   const std::int64_t bytes = dense_bytes(host.dtype, host.shape);
   auto memory = std::make_shared<DeviceBuffer>(context_->device().allocate(std::max<std::int64_t>(bytes, 1)));
   context_->stream()->upload(memory->data(), host.data, bytes);
@@ -29,7 +29,7 @@ void CompiledModel::hold_operands(const std::vector<ModelOperand>& operands) {
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const ModelOperand& x = operands[i];
     const bool copies = context_->stream() && !x.on_device;
-    held_[i] = copies ? uploaded(x.view) : Held{x.view, nullptr, !context_->stream()};
+    slots_[i] = copies ? uploaded(x.view) : StoredTensor{x.view, nullptr, !context_->stream()};
     copied = copied || copies;
   }
   if (copied) context_->stream()->synchronize();  // the caller's memory is the caller's again
@@ -57,7 +57,7 @@ void CompiledModel::bind_sizes(Step& step) {
         !is_first && made.view.shape == step.sizes[i].view.shape &&
         std::memcmp(made.view.data, step.size_elements[i].view.data, static_cast<std::size_t>(bytes)) == 0;
     if (is_first) {
-      Held& held = step.sizes.emplace_back();
+      StoredTensor& held = step.sizes.emplace_back();
       if (context_->stream()) {
         auto memory = std::make_shared<DeviceBuffer>(
             context_->device().allocate(std::max<std::int64_t>(wanted[i].second.type.bytes().value(greatest), 1)));
@@ -66,7 +66,7 @@ void CompiledModel::bind_sizes(Step& step) {
       step.size_elements.emplace_back();
     }
     if (!is_same) {
-      Held& held = step.sizes[i];
+      StoredTensor& held = step.sizes[i];
       if (context_->stream()) {
         context_->stream()->upload(held.view.data, made.view.data, bytes);
         context_->stream()->synchronize();
@@ -84,28 +84,28 @@ void CompiledModel::bind_sizes(Step& step) {
 void CompiledModel::keep_operands_that_are_results(std::size_t operands) {
   const auto is_callers = [&](const TensorView& view) {
     for (std::size_t i = 0; i < operands; ++i) {
-      const TensorView& x = held_[i].view;
+      const TensorView& x = slots_[i].view;
       const auto *begin = x.as<const std::byte>(), *at = view.as<const std::byte>();
-      if (!held_[i].owner && at >= begin && at < begin + std::max<std::int64_t>(dense_bytes(x.dtype, x.shape), 1))
+      if (!slots_[i].owner && at >= begin && at < begin + std::max<std::int64_t>(dense_bytes(x.dtype, x.shape), 1))
         return true;
     }
     return false;
   };
   for (const Operand result : taken_.back()->part.results) {
     const auto slot = static_cast<std::size_t>(result.slot);
-    const TensorView from = held_[slot].view;
-    if (held_[slot].owner || !from.present || !is_callers(from)) continue;
+    const TensorView from = slots_[slot].view;
+    if (slots_[slot].owner || !from.present || !is_callers(from)) continue;
     const std::int64_t bytes = dense_bytes(from.dtype, from.shape);
     if (Stream* stream = context_->stream()) {
       CERMET_ASSERT(from.is_dense());
       auto memory = std::make_shared<DeviceBuffer>(context_->device().allocate(std::max<std::int64_t>(bytes, 1)));
       stream->copy(memory->data(), from.data, bytes);
       stream->synchronize();
-      held_[slot] = {{memory->data(), from.dtype, from.shape}, memory, false};
+      slots_[slot] = {{memory->data(), from.dtype, from.shape}, memory, false};
     } else {
       auto copy = std::make_shared<OwnedTensor>(from.dtype, from.shape);
       copy_rows(from, copy->view);
-      held_[slot] = {copy->view, copy, true};
+      slots_[slot] = {copy->view, copy, true};
     }
   }
 }
@@ -129,7 +129,7 @@ std::optional<TensorData> CompiledModel::constant_output(std::size_t i) {
 
 TensorView CompiledModel::output(std::size_t i) {
   if (!context_->stream()) return host_output(i);
-  Held& held = held_[static_cast<std::size_t>(taken_.back()->part.results.at(i).slot)];
+  StoredTensor& held = slots_[static_cast<std::size_t>(taken_.back()->part.results.at(i).slot)];
   if (held.view.present) {
     CERMET_ASSERT(held.view.is_dense());
   } else {
@@ -146,7 +146,7 @@ TensorView CompiledModel::host_output(std::size_t i) {
     std::ranges::copy(data->bytes(), copy.view.as<std::byte>());
     return copy.view;
   }
-  const Held& held = held_[static_cast<std::size_t>(taken_.back()->part.results.at(i).slot)];
+  const StoredTensor& held = slots_[static_cast<std::size_t>(taken_.back()->part.results.at(i).slot)];
   if (held.on_host && held.view.is_dense()) return held.view;
   OwnedTensor& copy = downloaded_.emplace_back(held.view.dtype, held.view.shape);
   if (context_->stream()) {

@@ -5,7 +5,7 @@
 #include "io/digest.hpp"
 #include "io/json_value.hpp"
 #include "io/new_folder.hpp"
-#include "io/output_place.hpp"
+#include "io/output_target.hpp"
 #include "io/posix_file.hpp"
 #include "jit/cache.hpp"
 #include "jit/cache_entry.hpp"
@@ -159,7 +159,7 @@ void write_plan(const std::shared_ptr<const Model>& model, const std::map<std::s
   head["digest"] = digest(head.dump());
   write_file_atomically(files.path() / plan_files::head, head.dump() + "\n");
   if (context.target()) {
-    const CompiledModel compiled(read_plan(files.path(), context), context);  // compiles what is missing
+    const CompiledModel reloaded(read_plan(files.path(), context), context);  // compiles what is missing
     copy_kernels(files.path() / plan_files::kernels);
   }
   files.commit();

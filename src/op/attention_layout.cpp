@@ -28,9 +28,9 @@ void expect_broadcast(const Problem& p, std::size_t operand, const Dims& scores)
 }
 
 /// Dense index of an element of an operand of rank 4.
-class Place {
+class DenseIndex {
  public:
-  Place(const TensorView& view, const AttentionAxes& axes) {
+  DenseIndex(const TensorView& view, const AttentionAxes& axes) {
     std::int64_t step[4];
     step[3] = 1;
     for (int axis = 3; axis-- > 0;) step[axis] = step[axis + 1] * view.shape[axis + 1];
@@ -46,11 +46,11 @@ class Place {
 };
 
 /// The element of an operand that broadcasts to the scores.
-double broadcast(const TensorView& view, const std::int64_t (&place)[4]) {
+double broadcast(const TensorView& view, const std::int64_t (&position)[4]) {
   std::int64_t index = 0;
   const int first = 4 - view.shape.rank();
   for (int axis = 0; axis < view.shape.rank(); ++axis)
-    index = index * view.shape[axis] + (view.shape[axis] == 1 ? 0 : place[first + axis]);
+    index = index * view.shape[axis] + (view.shape[axis] == 1 ? 0 : position[first + axis]);
   return load(view, index);
 }
 
@@ -82,10 +82,10 @@ class Attention {
     all.key = [&, b](std::int64_t j, std::int64_t d) { return load(call_.inputs[k], k_(b, kv_head, j, d)); };
     all.value = [&, b](std::int64_t j, std::int64_t d) { return load(call_.inputs[v], v_(b, kv_head, j, d)); };
     all.changed = [&, b, head, token](std::int64_t j, double score) {
-      const std::int64_t place[4] = {b, head, token, j};
-      if (call_.has(mask) && broadcast(call_.inputs[mask], place) == 0)
+      const std::int64_t position[4] = {b, head, token, j};
+      if (call_.has(mask) && broadcast(call_.inputs[mask], position) == 0)
         return std::pair(call_.attributes.number("masked_score"), 0.0);
-      const double added = call_.has(bias) ? broadcast(call_.inputs[bias], place) : 0;
+      const double added = call_.has(bias) ? broadcast(call_.inputs[bias], position) : 0;
       return std::pair(score + added, std::abs(added));
     };
     reference_attention(call_, settings_,
@@ -97,7 +97,7 @@ class Attention {
   const ReferenceCall& call_;
   BatchedAttention a_;
   AttentionSettings settings_;
-  Place q_, k_, v_, o_;
+  DenseIndex q_, k_, v_, o_;
 };
 
 }  // namespace

@@ -133,8 +133,8 @@ ImageBlocks image_blocks(const Attributes& attributes) {
   set_spatial(blocks.window.after, pads, axes, axes);
   const PoolWindow& w = blocks.window;
   for (std::size_t a = 0; a < 3; ++a) {
-    const std::int64_t rest = blocks.image[a] + w.before[a] + w.after[a] - ((w.kernel[a] - 1) * w.dilation[a] + 1);
-    blocks.count[a] = rest < 0 ? 0 : rest / w.stride[a] + 1;
+    const std::int64_t slack = blocks.image[a] + w.before[a] + w.after[a] - ((w.kernel[a] - 1) * w.dilation[a] + 1);
+    blocks.count[a] = slack < 0 ? 0 : slack / w.stride[a] + 1;
   }
   return blocks;
 }

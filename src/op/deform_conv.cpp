@@ -32,11 +32,11 @@ std::vector<TensorType> infer(const Problem& p) {
   Dims y{x[0], weight[0]};
   for (std::size_t a = 1; a < 3; ++a) {
     const PoolWindow& w = conv.window;
-    const Dim rest = x[a + 1] + w.before[a] + w.after[a] - ((w.kernel[a] - 1) * w.dilation[a] + 1);
-    if (rest.is_constant() && rest.constant() < 0)
+    const Dim slack = x[a + 1] + w.before[a] + w.after[a] - ((w.kernel[a] - 1) * w.dilation[a] + 1);
+    if (slack.is_constant() && slack.constant() < 0)
       bad_operand(p, deform::x, fmt::format("dimension {} that the kernel fits", a + 1),
                   p.input(deform::x).to_string());
-    y.push_back(floor_div(rest, w.stride[a]) + 1);
+    y.push_back(floor_div(slack, w.stride[a]) + 1);
   }
   const std::int64_t taps = conv.window.kernel[1] * conv.window.kernel[2];
   expect_dims(p, deform::offset, {x[0], 2 * taps * conv.offset_groups, y[2], y[3]},

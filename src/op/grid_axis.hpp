@@ -35,14 +35,14 @@ CERMET_HOST_DEVICE inline double reflected(double x, double low, double high) {
   if (range <= 0) return low;
   const double distance = x < low ? low - x : x - high;
   const long long turns = static_cast<long long>(distance / range);
-  const double rest = distance - static_cast<double>(turns) * range;
-  return (turns % 2 == 0) == (x < low) ? low + rest : high - rest;
+  const double remainder = distance - static_cast<double>(turns) * range;
+  return (turns % 2 == 0) == (x < low) ? low + remainder : high - remainder;
 }
 
 /// Half to even.
 CERMET_HOST_DEVICE inline double nearest_of(double x) {
-  const double low = floor_of(x), rest = x - low;
-  if (rest != 0.5) return rest < 0.5 ? low : low + 1;
+  const double low = floor_of(x), remainder = x - low;
+  if (remainder != 0.5) return remainder < 0.5 ? low : low + 1;
   return static_cast<long long>(low) % 2 == 0 ? low : low + 1;
 }
 

@@ -28,10 +28,10 @@ std::vector<TensorType> infer(const Problem& p) {
   expect_rank(p, in::x, 2);
   expect_rank(p, in::w, 3);
   expect_dim(p, in::w, 2, dim_of(p, in::x, 1), "K of x");
-  const bool rest = groups_end_in_rest(p);
-  if (!rest) expect_dims(p, in::offsets, {dim_of(p, in::w, 0) + Dim(1)}, "E of w and one more");
+  const bool unweighted = has_unweighted_group(p);
+  if (!unweighted) expect_dims(p, in::offsets, {dim_of(p, in::w, 0) + Dim(1)}, "E of w and one more");
   const Dim n = dim_of(p, in::w, 1);
-  if (p.has(in::bias) && rest)
+  if (p.has(in::bias) && unweighted)
     bad_operand(p, in::bias, "none, because rows of the last group have no expert", p.input(in::bias).to_string());
   if (p.has(in::bias)) expect_dims(p, in::bias, {dim_of(p, in::w, 0), n}, "E and N of w");
   check_scales(p);
@@ -129,9 +129,9 @@ void add_quantized_cases(std::vector<Case>& list) {
                    scale({19, 3}),
                    scale({3, 2, 3})},
                   {{"out_dtype", "bf16"}}});
-  const CaseOperand with_rest = offsets({0, 1, 1, 8, 19});
+  const CaseOperand unweighted = offsets({0, 1, 1, 8, 19});
   list.push_back(
-      {"i8_rest", {quantized({19, 70}), quantized({3, 41, 70}, true), with_rest, {}, scale({19}), scale({3, 41})}});
+      {"i8_rest", {quantized({19, 70}), quantized({3, 41, 70}, true), unweighted, {}, scale({19}), scale({3, 41})}});
   list.push_back({"i8_rest_alone",
                   {quantized({19, 70}),
                    quantized({3, 41, 70}, true),
@@ -141,10 +141,10 @@ void add_quantized_cases(std::vector<Case>& list) {
                    scale({3, 41})}});
   list.push_back(
       {"i8_blocks_rest",
-       {quantized({19, 300}), quantized({3, 140, 300}, true), with_rest, {}, scale({19, 3}), scale({3, 2, 3})}});
+       {quantized({19, 300}), quantized({3, 140, 300}, true), unweighted, {}, scale({19, 3}), scale({3, 2, 3})}});
   list.push_back(
       {"fp8_rest",
-       {fp8(DType::f8_e4m3, {19, 70}), fp8(DType::f8_e4m3, {3, 41, 70}), with_rest, {}, scale({19}), scale({3, 41})}});
+       {fp8(DType::f8_e4m3, {19, 70}), fp8(DType::f8_e4m3, {3, 41, 70}), unweighted, {}, scale({19}), scale({3, 41})}});
   list.push_back({"fp8_rest_alone",
                   {fp8(DType::f8_e4m3, {19, 70}),
                    fp8(DType::f8_e4m3, {3, 41, 70}),
@@ -181,14 +181,14 @@ std::vector<Case> cases() {
                    {{{DType::bf16, {2, 35, 33}}, normal(), 3, true}},
                    offsets({0, 9, 17})}});
   list.push_back({"no_rows", {CaseOperand{{DType::f32, {0, 16}}}, weight(DType::f32, 2, 8, 16), offsets({0, 0, 0})}});
-  const auto rest = [&](const char* name, DType t, std::vector<double> ends) {
+  const auto add_unweighted = [&](const char* name, DType t, std::vector<double> ends) {
     list.push_back(
         {name, {CaseOperand{{t, {23, 34}}}, weight(t, 3, 70, 34), offsets(std::move(ends))}, {{"out_dtype", "f32"}}});
   };
-  rest("rest", DType::bf16, {0, 4, 4, 9, 23});
-  rest("rest_f32", DType::f32, {0, 1, 2, 22, 23});
-  rest("rest_of_none", DType::bf16, {0, 3, 11, 23, 23});
-  rest("rest_alone", DType::f16, {0, 0, 0, 0, 23});
+  add_unweighted("rest", DType::bf16, {0, 4, 4, 9, 23});
+  add_unweighted("rest_f32", DType::f32, {0, 1, 2, 22, 23});
+  add_unweighted("rest_of_none", DType::bf16, {0, 3, 11, 23, 23});
+  add_unweighted("rest_alone", DType::f16, {0, 0, 0, 0, 23});
   list.push_back({"rest_not_constant",
                   {CaseOperand{{DType::f32, {6, 32}}}, CaseOperand{{DType::f32, {2, 7, 32}}}, offsets({0, 1, 3, 6})}});
   list.push_back({"no_experts", {CaseOperand{{DType::f32, {0, 16}}}, weight(DType::f32, 0, 8, 16), offsets({0})}});
@@ -212,10 +212,10 @@ double bytes_of(const Problem& p, const TensorType& type) {
 /// Every operand but the weights of groups without rows, and the result.
 double bytes(const Problem& p) {
   const GroupedWork work = grouped_work(p);
-  double all = bytes_of(p, p.outputs[0]);
+  double total = bytes_of(p, p.outputs[0]);
   for (const auto& input : p.inputs)
-    if (input) all += bytes_of(p, *input);
-  return all - work.bytes_per_group * static_cast<double>(p.size(in::w, 0) - work.groups);
+    if (input) total += bytes_of(p, *input);
+  return total - work.bytes_per_group * static_cast<double>(p.size(in::w, 0) - work.groups);
 }
 
 }  // namespace
@@ -277,7 +277,7 @@ GroupedWork grouped_work(const Problem& problem) {
   return work;
 }
 
-bool groups_end_in_rest(const Problem& problem) {
+bool has_unweighted_group(const Problem& problem) {
   using namespace grouped_linear_op;
   return problem.input(in::offsets).dims == Dims{problem.input(in::w).dims.at(0) + Dim(2)};
 }

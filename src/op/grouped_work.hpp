@@ -16,7 +16,7 @@ struct GroupedWork {
 GroupedWork grouped_work(const Problem& problem);
 
 /// Whether the last group has no weight: offsets are one more than groups with a weight need.
-bool groups_end_in_rest(const Problem& problem);
+bool has_unweighted_group(const Problem& problem);
 
 /// Those of the `groups` with a weight that have rows, by the operator's operand `offsets`; in host memory.
 std::int64_t used_groups(const TensorView& offsets, std::int64_t groups);

@@ -21,13 +21,13 @@ inline double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 inline double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
 /// sqrt(2 / pi) (x + 0.044715 x^3)
 inline double gelu_tanh_argument(double x) { return std::sqrt(2 * std::numbers::inv_pi) * (x + 0.044715 * x * x * x); }
-/// The rest of the truncated quotient, which has the sign of a; exact.
+/// The remainder of the truncated quotient, which has the sign of a; exact.
 inline double trunc_mod(double a, double b) { return std::fmod(a, b); }
-/// The rest of the quotient rounded down, which has the sign of b: as numpy.mod.
+/// The remainder of the quotient rounded down, which has the sign of b: as numpy.mod.
 inline double floor_mod(double a, double b) {
-  const double rest = std::fmod(a, b);
-  if (rest == 0) return std::copysign(rest, b);
-  return (rest < 0) != (b < 0) ? rest + b : rest;  // NaN stays
+  const double remainder = std::fmod(a, b);
+  if (remainder == 0) return std::copysign(remainder, b);
+  return (remainder < 0) != (b < 0) ? remainder + b : remainder;  // NaN stays
 }
 
 }  // namespace cermet

@@ -67,15 +67,15 @@ Dims pooled_dims(const Problem& p) {
     const std::int64_t length = (window.kernel[a] - 1) * window.dilation[a] + 1, stride = window.stride[a];
     if (window.before[a] >= length || window.after[a] >= length)
       bad_attribute(p, "pads", fmt::format("less than the {} elements that the window spans", length));
-    const Dim size = dims[axis], rest = size + window.before[a] + window.after[a] - length;
-    if (rest.is_constant() && rest.constant() < 0)
+    const Dim size = dims[axis], slack = size + window.before[a] + window.after[a] - length;
+    if (slack.is_constant() && slack.constant() < 0)
       bad_operand(
           p, 0,
           fmt::format("dimension {} of at least {} for this window", axis, length - window.before[a] - window.after[a]),
           p.input(0).to_string());
     dims[axis] = p.attributes.flag("ceil_mode")
-                     ? dim_min(ceil_div(rest, stride) + 1, ceil_div(size + window.before[a], stride))
-                     : floor_div(rest, stride) + 1;
+                     ? dim_min(ceil_div(slack, stride) + 1, ceil_div(size + window.before[a], stride))
+                     : floor_div(slack, stride) + 1;
   }
   return dims;
 }

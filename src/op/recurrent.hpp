@@ -42,7 +42,7 @@ struct RecurrentSizes {
 /// Of operands that inference accepted.
 RecurrentSizes recurrent_sizes(const TensorView& x, const TensorView& r);
 
-/// Activations of all directions, one direction behind the other. As ONNX says, functions that have parameters take
+/// Activations of all directions, one direction after the other. As ONNX says, functions that have parameters take
 /// them from the lists in turn.
 std::vector<RecurrentActivation> recurrent_activations(const Attributes& attributes, const RecurrentKind& kind);
 /// Whether direction `d` runs from the last time step to the first.

@@ -85,8 +85,8 @@ class IntegerReducer {
   }
 
   static Wide rounded_quotient(Wide a, Wide b) {
-    Wide quotient = a / b, rest = a % b;  // towards zero; the rest has the sign of a
-    const Wide doubled = 2 * (rest < 0 ? -rest : rest);
+    Wide quotient = a / b, remainder = a % b;  // towards zero; the remainder has the sign of a
+    const Wide doubled = 2 * (remainder < 0 ? -remainder : remainder);
     if (doubled > b || (doubled == b && quotient % 2 != 0)) quotient += a < 0 ? -1 : 1;
     return quotient;
   }

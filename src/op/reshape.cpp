@@ -8,12 +8,12 @@ namespace {
 
 /// The dimension that -1 stands for: `total` elements in groups of `known`.
 Dim remaining_dim(const Problem& p, const Dim& total, const Dim& known) {
-  const std::optional<Dim> rest = exact_quotient(total, known);
-  if (!rest)
+  const std::optional<Dim> inferred = exact_quotient(total, known);
+  if (!inferred)
     bad_attribute(
         p, "shape",
         fmt::format("dimensions beside -1 whose product divides {} of {}", total.to_string(), p.input(0).to_string()));
-  return *rest;
+  return *inferred;
 }
 
 Dims reshaped_to(const Problem& p, Dims dims) {
@@ -32,20 +32,20 @@ std::vector<TensorType> infer(const Problem& p) {
   const Ints& shape = p.attributes.integers("shape");
   if (shape.size() > Shape::max_rank) bad_attribute(p, "shape", fmt::format("at most {} dimensions", Shape::max_rank));
   Dims to, changed_from = from, changed_to;
-  std::optional<std::size_t> rest;
+  std::optional<std::size_t> inferred;
   for (std::size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] < -1 || (shape[i] == -1 && rest))
+    if (shape[i] < -1 || (shape[i] == -1 && inferred))
       bad_attribute(p, "shape", "non-negative dimensions and at most one -1");
     if (shape[i] == 0 && i >= from.size())
       bad_attribute(p, "shape", fmt::format("a 0 only where {} has a dimension", p.input(0).to_string()));
-    if (shape[i] == -1) rest = i;
+    if (shape[i] == -1) inferred = i;
     if (shape[i] == 0) changed_from[i] = 1;
     if (shape[i] > 0) changed_to.push_back(shape[i]);
     to.push_back(shape[i] == 0 ? from[i] : Dim(shape[i]));
   }
   const Dim total = product(changed_from), known = product(changed_to);
-  if (rest) {
-    to[*rest] = remaining_dim(p, total, known);
+  if (inferred) {
+    to[*inferred] = remaining_dim(p, total, known);
   } else if (total != known && !(product(from) == Dim(0) && product(to) == Dim(0))) {
     bad_attribute(p, "shape", fmt::format("as many elements as {}", p.input(0).to_string()));
   }

@@ -96,13 +96,13 @@ CERMET_HOST_DEVICE inline Index nearest_of(Nearest rule, double x) {
 
 /// Writes index and weight of the taps of element i of y to [k * step]. Returns whether the element is outside a crop
 /// instead, and is extrapolated.
-template <class Place, class Weight>
-CERMET_HOST_DEVICE inline bool sample(const Rule& rule, const Axis& axis, Index i, Place* places, Weight* weights,
+template <class Position, class Weight>
+CERMET_HOST_DEVICE inline bool sample(const Rule& rule, const Axis& axis, Index i, Position* places, Weight* weights,
                                       Index step) {
   const double x = coordinate(rule, axis, i);
   const bool outside =
       rule.coordinates == Coordinates::tf_crop_and_resize && (x < 0 || x > static_cast<double>(axis.in - 1));
-  const auto clamped = [&](Index at) { return static_cast<Place>(at < 0 ? 0 : at >= axis.in ? axis.in - 1 : at); };
+  const auto clamped = [&](Index at) { return static_cast<Position>(at < 0 ? 0 : at >= axis.in ? axis.in - 1 : at); };
   if (rule.mode == Mode::nearest) {
     places[0] = clamped(nearest_of(rule.nearest, x));
     weights[0] = 1;

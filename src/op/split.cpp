@@ -21,17 +21,19 @@ std::vector<Dim> listed_parts(const Problem& p, const Dim& size) {
   if (p.attributes.integer("parts") != 0) bad_attribute(p, "parts", "0 beside `sizes`");
   if (sizes.size() > static_cast<std::size_t>(max_variadic))
     bad_attribute(p, "sizes", fmt::format("at most {} pieces", max_variadic));
-  std::optional<std::size_t> rest;
+  std::optional<std::size_t> inferred;
   Dim known = 0;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] < -1 || (sizes[i] == -1 && rest)) bad_attribute(p, "sizes", "non-negative sizes and at most one -1");
-    if (sizes[i] == -1) rest = i;
+    if (sizes[i] < -1 || (sizes[i] == -1 && inferred))
+      bad_attribute(p, "sizes", "non-negative sizes and at most one -1");
+    if (sizes[i] == -1) inferred = i;
     else known = known + sizes[i];
   }
   std::vector<Dim> dims(sizes.begin(), sizes.end());
   const Dim left = size + known * -1;
-  if (rest && (!left.is_constant() || left.constant() >= 0)) dims[*rest] = left;
-  else if (rest || left != Dim(0)) bad_attribute(p, "sizes", fmt::format("sizes that add up to {}", size.to_string()));
+  if (inferred && (!left.is_constant() || left.constant() >= 0)) dims[*inferred] = left;
+  else if (inferred || left != Dim(0))
+    bad_attribute(p, "sizes", fmt::format("sizes that add up to {}", size.to_string()));
   return dims;
 }
 

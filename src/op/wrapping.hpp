@@ -85,14 +85,14 @@ CERMET_HOST_DEVICE inline Integer abs(Integer x) { return x < 0 ? -x : x; }
 CERMET_HOST_DEVICE inline Integer maximum(Integer a, Integer b) { return a > b ? a : b; }
 CERMET_HOST_DEVICE inline Integer minimum(Integer a, Integer b) { return a < b ? a : b; }
 CERMET_HOST_DEVICE inline Integer select(bool condition, Integer yes, Integer no) { return condition ? yes : no; }
-/// The rest of the truncated quotient, which has the sign of a.
+/// The remainder of the truncated quotient, which has the sign of a.
 CERMET_HOST_DEVICE inline Integer trunc_mod(Integer a, Integer b) {
   return b == 0 || b == -1 ? Integer(0) : Integer(a.value % b.value);
 }
-/// The rest of the quotient rounded down, which has the sign of b.
+/// The remainder of the quotient rounded down, which has the sign of b.
 CERMET_HOST_DEVICE inline Integer floor_mod(Integer a, Integer b) {
-  const Integer rest = trunc_mod(a, b);
-  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+  const Integer remainder = trunc_mod(a, b);
+  return remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder;
 }
 CERMET_HOST_DEVICE inline Integer pow(Integer a, Integer b) {
   if (b >= 0) return Integer::wrap(pow(a.bits(), b.bits()));

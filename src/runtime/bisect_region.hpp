@@ -40,13 +40,13 @@ struct RegionResults {
 };
 
 struct RegionBisectOptions {
-  int repeat = 1;     ///< runs with regions behind every cut
-  bool ends = false;  ///< cuts behind the last launch of each region alone: a GPU links each once then
-  std::function<void(const RegionResults&)> keep = {};  ///< called behind every cut
+  int repeat = 1;     ///< runs with regions after every cut
+  bool ends = false;  ///< cuts after the last launch of each region alone: a GPU links each once then
+  std::function<void(const RegionResults&)> keep = {};  ///< called after every cut
   std::size_t fault = LaunchSelection::all;             ///< of the runs with regions: LaunchSelection::too_early
 };
 
-/// Cuts the last run behind each launch of its regions in turn, once with launches one by one and then with regions as
+/// Cuts the last run after each launch of its regions in turn, once with launches one by one and then with regions as
 /// they are, and compares the last launch's results bit by bit: memory is used again as in a whole run. Selections are
 /// as before when it returns or throws. Throws Error where the last run has no region.
 RegionBisectReport bisect_region(Executable& executable, const RepeatedRun& repeated,

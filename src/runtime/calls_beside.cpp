@@ -7,9 +7,9 @@
 namespace cermet {
 namespace {
 
-bool overlap(std::span<const ByteRange> some, std::span<const ByteRange> others) {
-  return std::ranges::any_of(some, [&](const ByteRange& a) {
-    return std::ranges::any_of(others, [&](const ByteRange& b) { return a.overlaps(b); });
+bool overlap(std::span<const ByteRange> left, std::span<const ByteRange> right) {
+  return std::ranges::any_of(left, [&](const ByteRange& a) {
+    return std::ranges::any_of(right, [&](const ByteRange& b) { return a.overlaps(b); });
   });
 }
 

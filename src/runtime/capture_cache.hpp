@@ -27,7 +27,7 @@ class CaptureCache {
   /// The entry for `row` runs at these symbols, of which `used` count; a new one evicts the least recently used.
   CapturedRun& get(const SymbolValues& symbols, std::span<const Symbol> used, std::int64_t row);
   void clear() { runs_.clear(), replayed = nullptr; }
-  /// Throws Error where a region of an earlier run gave up a wait. Runs that were enqueued behind that one find its
+  /// Throws Error where a region of an earlier run gave up a wait. Runs that were enqueued after that one find its
   /// counters: they end, too, before these are 0 again.
   void check_waits(Stream& stream);
 

@@ -52,7 +52,7 @@ struct TaskTime {
   std::size_t step = 0;           ///< of Executable::steps()
   int block = 0;                  ///< or thread
   double begin = 0, ready = 0;    ///< turned to; what it needs was there
-  double end = 0, told = 0;       ///< computed; and those who wait for it may know
+  double end = 0, announced = 0;  ///< computed; and those who wait for it may know
 };
 
 /// Which launches of its plan a run makes, to find one that goes wrong.
@@ -88,7 +88,7 @@ class Executable {
   /// use the same memory: they must not overlap.
   void run(const SymbolValues& symbols, Stream* on = nullptr);
   /// Runs `count` times in a row, each with what the one before left in memory that is bound to inputs. On the CPU
-  /// after() is called behind each run with its number, and ends the row where it returns false; threads stay in a row
+  /// after() is called after each run with its number, and ends the row where it returns false; threads stay in a row
   /// of super-kernels. On a device all runs are enqueued, once captured as one launch of a graph, or of one kernel
   /// where a super-kernel has all launches, and after() is not called.
   void run_row(const SymbolValues& symbols, std::int64_t count, FunctionRef<bool(std::int64_t run)> after);

@@ -130,7 +130,7 @@ void Executable::State::execute(const Launch& launch) {
   info.fallbacks += launch.fallback;
 }
 
-/// Region after region: on the CPU the pool's threads stay in one, unless a barrier behind every launch was asked for.
+/// Region after region: on the CPU the pool's threads stay in one, unless a barrier after every launch was asked for.
 void Executable::State::launch_in_order(FunctionRef<void(const Launch& launch)> launch) {
   const std::span<const Launch> all = wanted_launches();
   std::size_t next = 0;

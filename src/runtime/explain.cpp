@@ -23,11 +23,11 @@ std::string operand_types(const Region& region) {
 const TableRow time_columns{"ms", "%", "GB/s", "Gop/s"};
 
 /// Milliseconds of one run of the graph, in which the kernel is launched `launches` times; share of the whole; rates.
-void append_times(TableRow& row, double seconds, std::int64_t runs, std::int64_t launches, double all,
+void append_times(TableRow& row, double seconds, std::int64_t runs, std::int64_t launches, double total,
                   const Cost& work) {
   const double per_run = runs > 0 ? seconds / static_cast<double>(runs) * static_cast<double>(launches) : 0;
   row.insert(row.end(),
-             {runs > 0 ? fmt::format("{:.3f}", 1e3 * per_run) : "-", fmt::format("{:.1f}", 100 * seconds / all),
+             {runs > 0 ? fmt::format("{:.3f}", 1e3 * per_run) : "-", fmt::format("{:.1f}", 100 * seconds / total),
               rate(work.bytes, seconds), rate(work.operations, seconds)});
 }
 
@@ -55,23 +55,23 @@ std::vector<KernelUse> kernels_used(std::span<const StepInfo> steps) {
 }
 
 std::string kernel_table(std::span<const KernelUse> kernels) {
-  double all = 0;
-  for (const KernelUse& use : kernels) all += use.seconds;
+  double total = 0;
+  for (const KernelUse& use : kernels) total += use.seconds;
   std::vector<TableRow> rows{{"operator", "kernel", "weights", "launches"}};
-  if (all > 0) rows[0].insert(rows[0].end(), time_columns.begin(), time_columns.end());
+  if (total > 0) rows[0].insert(rows[0].end(), time_columns.begin(), time_columns.end());
   for (const KernelUse& use : kernels) {
     TableRow row{use.op, use.kernel, use.layout.empty() ? "-" : use.layout, std::to_string(use.launches)};
-    if (all > 0) append_times(row, use.seconds, use.runs, use.launches, all, use.work);
+    if (total > 0) append_times(row, use.seconds, use.runs, use.launches, total, use.work);
     rows.push_back(std::move(row));
   }
   return table_text(rows, 3);
 }
 
 std::string explain(std::span<const StepInfo> steps) {
-  double all = 0;
-  for (const StepInfo& step : steps) all += step.seconds;
+  double total = 0;
+  for (const StepInfo& step : steps) total += step.seconds;
   std::vector<TableRow> rows{{"step", "scope", "operator", "operands", "kernel", "weights", "bytes", "operations"}};
-  if (all > 0) rows[0].insert(rows[0].end(), time_columns.begin(), time_columns.end());
+  if (total > 0) rows[0].insert(rows[0].end(), time_columns.begin(), time_columns.end());
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const StepInfo& step = steps[i];
     const double runs = static_cast<double>(step.runs);
@@ -84,7 +84,7 @@ std::string explain(std::span<const StepInfo> steps) {
                  step.layout.empty() ? "-" : step.layout,
                  scaled_text(work.bytes),
                  scaled_text(work.operations)};
-    if (all > 0) append_times(row, step.seconds, step.runs, 1, all, step.work);
+    if (total > 0) append_times(row, step.seconds, step.runs, 1, total, step.work);
     rows.push_back(std::move(row));
   }
   return table_text(rows, 6);

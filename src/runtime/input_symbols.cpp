@@ -28,7 +28,7 @@ std::optional<Symbol> unknown_symbol(const Dim& dim, const std::set<Symbol>& kno
 
 }  // namespace
 
-SymbolValues symbols_told_by(std::span<const ShapedInput> inputs, std::span<const Symbol> used) {
+SymbolValues symbols_of_shapes(std::span<const ShapedInput> inputs, std::span<const Symbol> used) {
   for (const ShapedInput& input : inputs)
     if (!input.shape)
       fail(Status::invalid_argument, "input '{}': expected memory of type {}, found none bound", input.name,
@@ -44,7 +44,7 @@ SymbolValues symbols_told_by(std::span<const ShapedInput> inputs, std::span<cons
       values.set(*symbol, (*input.shape)[axis]);
       known.insert(*symbol);
     }
-  for (bool told = true; std::exchange(told, false);) {
+  for (bool progress = true; std::exchange(progress, false);) {
     for (const ShapedInput& input : inputs) {
       for (int axis = 0; axis < input.type.rank(); ++axis) {
         const Dim& d = input.type.dims[static_cast<std::size_t>(axis)];
@@ -56,7 +56,7 @@ SymbolValues symbols_told_by(std::span<const ShapedInput> inputs, std::span<cons
                input.type.to_string(), symbol->name(), input.shape->to_string());
         values.set(*symbol, *value);
         known.insert(*symbol);
-        told = true;
+        progress = true;
       }
     }
   }

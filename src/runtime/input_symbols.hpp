@@ -17,9 +17,9 @@ struct ShapedInput {
   std::optional<Shape> shape;  ///< nothing where there is no tensor
 };
 
-/// Values of symbols that shapes tell: each dimension with one symbol that is not known yet tells that one, until none
-/// is told any more. Throws Error naming the input without a shape or whose shape fits no values, and a symbol of
-/// `used` that no shape tells.
-SymbolValues symbols_told_by(std::span<const ShapedInput> inputs, std::span<const Symbol> used);
+/// Values of symbols, solved from the shapes of inputs: a dimension with one unknown symbol gives that symbol, until no
+/// dimension gives another. Throws Error naming the input without a shape or whose shape fits no values, and a symbol
+/// of `used` that no shape gives.
+SymbolValues symbols_of_shapes(std::span<const ShapedInput> inputs, std::span<const Symbol> used);
 
 }  // namespace cermet

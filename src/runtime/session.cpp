@@ -75,7 +75,7 @@ void Session::bind(std::string_view name, const TensorView& memory) {
 }
 
 void Session::run(Stream* on) {
-  if (reshaped_) symbols_ = symbols_told_by(inputs_, used_symbols_);
+  if (reshaped_) symbols_ = symbols_of_shapes(inputs_, used_symbols_);
   reshaped_ = false;
   executable_.run(symbols_, on);
 }

@@ -16,7 +16,7 @@ struct Timing {
   std::vector<LaunchTime> launches;                 ///< of the last run, where it was timed
   std::vector<TaskTime> tasks;                      ///< of the last run on the CPU, where a super-kernel has profile=1
   std::vector<Cost> costs;                          ///< by step, at the present symbols; empty until they are needed
-  std::vector<std::unique_ptr<DeviceEvent>> marks;  ///< of timed runs: one before each step and one behind it
+  std::vector<std::unique_ptr<DeviceEvent>> marks;  ///< of timed runs: one before each step and one after it
 
   void note_costs(std::span<const StepInfo> infos, const SymbolValues& symbols);
   /// Of a grouped product, notes which groups have rows: memory may be reused by the next step. On a device the copy is

@@ -12,7 +12,7 @@ namespace {
 /// symbols.
 std::optional<std::vector<std::int64_t>> dense_strides_of(const TensorType& type) {
   std::vector<std::int64_t> strides(static_cast<std::size_t>(type.rank()));
-  std::int64_t step = 1;  // 0: behind a symbol
+  std::int64_t step = 1;  // 0: after a symbol
   for (std::size_t axis = strides.size(); axis-- > 0;) {
     strides[axis] = step;
     if (step == 0 && type.dims[axis] != Dim(1)) return {};
@@ -39,22 +39,22 @@ std::optional<std::vector<std::int64_t>> regrouped(const Dims& from, const std::
   std::vector<std::int64_t> result(to.size());
   for (std::size_t axis = 0; axis < to.size(); ++axis) {
     if (to[axis] == Dim(0)) return {};
-    for (Dim rest = to[axis]; rest != Dim(1);) {
+    for (Dim remaining = to[axis]; remaining != Dim(1);) {
       if (left.empty()) return {};
       Piece& next = left.front();
-      if (rest != to[axis] && (!next.extent.is_constant() || result[axis] != next.stride * next.extent.constant()))
+      if (remaining != to[axis] && (!next.extent.is_constant() || result[axis] != next.stride * next.extent.constant()))
         return {};
-      if (const auto quotient = exact_quotient(rest, next.extent)) {
-        rest = *quotient;
+      if (const auto quotient = exact_quotient(remaining, next.extent)) {
+        remaining = *quotient;
         result[axis] = next.stride;
         left.pop_front();
         continue;
       }
-      const auto inner = exact_quotient(next.extent, rest);
-      if (!inner || !inner->is_constant() || rest != to[axis]) return {};
+      const auto inner = exact_quotient(next.extent, remaining);
+      if (!inner || !inner->is_constant() || remaining != to[axis]) return {};
       result[axis] = next.stride * inner->constant();
       next.extent = *inner;
-      rest = 1;
+      remaining = 1;
     }
   }
   for (std::size_t axis = to.size(); axis-- > 0;) {

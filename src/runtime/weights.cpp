@@ -30,13 +30,13 @@ WeightStore::~WeightStore() {
   }
 }
 
-WeightStore::Held WeightStore::load_host(const LoadWeight& load, const std::string& name, const TensorType& type,
-                                         const WeightLayout* layout) {
-  Held held;
-  held.host = AlignedBuffer(layout ? packed_bytes(*layout, type) : type.bytes().constant());
-  if (layout) load_packed(load, name, type, *layout, held.host.data(), scratch_, *pool_);
-  else load(name, -1, TensorView(held.host.data(), type.dtype, bind(type.dims, {})));
-  return held;
+WeightStore::StoredWeight WeightStore::load_host(const LoadWeight& load, const std::string& name,
+                                                 const TensorType& type, const WeightLayout* layout) {
+  StoredWeight stored;
+  stored.host = AlignedBuffer(layout ? packed_bytes(*layout, type) : type.bytes().constant());
+  if (layout) load_packed(load, name, type, *layout, stored.host.data(), scratch_, *pool_);
+  else load(name, -1, TensorView(stored.host.data(), type.dtype, bind(type.dims, {})));
+  return stored;
 }
 
 /// Pinned memory of at least this size that no upload reads any more.
@@ -50,11 +50,11 @@ WeightStore::Staging& WeightStore::next_staging(std::int64_t bytes) {
   return staging;
 }
 
-WeightStore::Held WeightStore::load_device(const LoadWeight& load, const std::string& name, const TensorType& type,
-                                           const WeightLayout* layout) {
-  Held held;
+WeightStore::StoredWeight WeightStore::load_device(const LoadWeight& load, const std::string& name,
+                                                   const TensorType& type, const WeightLayout* layout) {
+  StoredWeight stored;
   const std::int64_t total = layout ? packed_bytes(*layout, type) : type.bytes().constant();
-  held.device = queue_.device->allocate(total);
+  stored.device = queue_.device->allocate(total);
   const Shape shape = bind(type.dims, {});
   const std::int64_t slices = shape.rank() == 3 ? shape[0] : 1;
   const std::int64_t step = total / std::max<std::int64_t>(slices, 1);
@@ -68,11 +68,11 @@ WeightStore::Held WeightStore::load_device(const LoadWeight& load, const std::st
     } else {
       load(name, shape.rank() == 3 ? slice : -1, TensorView(staging.memory.data(), type.dtype, matrix));
     }
-    queue_.stream->upload(held.device.data() + slice * step, staging.memory.data(), step);
+    queue_.stream->upload(stored.device.data() + slice * step, staging.memory.data(), step);
     if (!staging.uploaded) staging.uploaded = queue_.stream->make_event();
     queue_.stream->record(*staging.uploaded);
   }
-  return held;
+  return stored;
 }
 
 TensorView WeightStore::get(const std::string& name, const TensorType& type, const WeightLayout* layout) {
@@ -88,13 +88,13 @@ TensorView WeightStore::get(const Graph& graph, ValueId constant, const WeightLa
 TensorView WeightStore::get(const std::string& key, const std::string& name, const TensorType& type,
                             const WeightLayout* layout, const LoadWeight& load) {
   const auto form = std::pair(key, fmt::format("{} {}", type.to_string(), layout ? layout->name : "row-major"));
-  auto held = held_.find(form);
-  if (held == held_.end()) {
-    Held loaded = queue_.device ? load_device(load, name, type, layout) : load_host(load, name, type, layout);
+  auto stored = weights_.find(form);
+  if (stored == weights_.end()) {
+    StoredWeight loaded = queue_.device ? load_device(load, name, type, layout) : load_host(load, name, type, layout);
     bytes_ += queue_.device ? loaded.device.size() : loaded.host.size();
-    held = held_.emplace(form, std::move(loaded)).first;
+    stored = weights_.emplace(form, std::move(loaded)).first;
   }
-  return TensorView(held->second.data(), type.dtype, bind(type.dims, {}));
+  return TensorView(stored->second.data(), type.dtype, bind(type.dims, {}));
 }
 
 }  // namespace cermet

@@ -47,7 +47,7 @@ class WeightStore {
  private:
   LoadWeight load_;
   ThreadPool* pool_;
-  struct Held {
+  struct StoredWeight {
     AlignedBuffer host;
     DeviceBuffer device;
     std::byte* data() const { return device.data() ? device.data() : host.data(); }
@@ -59,15 +59,17 @@ class WeightStore {
   };
   TensorView get(const std::string& key, const std::string& name, const TensorType& type, const WeightLayout* layout,
                  const LoadWeight& load);
-  Held load_host(const LoadWeight& load, const std::string& name, const TensorType& type, const WeightLayout* layout);
-  Held load_device(const LoadWeight& load, const std::string& name, const TensorType& type, const WeightLayout* layout);
+  StoredWeight load_host(const LoadWeight& load, const std::string& name, const TensorType& type,
+                         const WeightLayout* layout);
+  StoredWeight load_device(const LoadWeight& load, const std::string& name, const TensorType& type,
+                           const WeightLayout* layout);
   Staging& next_staging(std::int64_t bytes);
 
   DeviceQueue queue_;
   Scratch scratch_;
   std::array<Staging, 2> staging_;
   std::size_t turn_ = 0;
-  std::map<std::pair<std::string, std::string>, Held> held_;
+  std::map<std::pair<std::string, std::string>, StoredWeight> weights_;
   std::int64_t bytes_ = 0;
 };
 

@@ -10,7 +10,7 @@
 namespace cermet {
 
 /// A host tensor's copy on the device with the same strides; with a margin, so many bytes of a pattern before and
-/// behind it.
+/// after it.
 struct DeviceTensor {
   DeviceBuffer memory;
   TensorView view;

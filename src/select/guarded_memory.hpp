@@ -1,4 +1,4 @@
-// Memory that shows who writes outside of it: the host faults within 64 KiB before and behind, and the rest of the
+// Memory that shows who writes outside of it: the host faults within 64 KiB before and after, and the rest of the
 // first and last page holds a pattern.
 #pragma once
 

@@ -132,7 +132,7 @@ TEST_P(CallOfOperator, GivesTheBitsOfAnOperatorForItsShapes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Operators, CallOfOperator, testing::ValuesIn(every_operator()),
-                         [](const auto& info) { return std::string(info.param->name); });
+                         [](const auto& test) { return std::string(test.param->name); });
 
 }  // namespace
 }  // namespace cermet

@@ -32,7 +32,7 @@ struct LaidOut {
   }
 };
 
-/// The last `dense` dimensions are dense, the others have gaps behind them; those of one element, too.
+/// The last `dense` dimensions are dense, the others have gaps after them; those of one element, too.
 inline Shape padded_strides(const Shape& shape, int dense) {
   Shape strides = shape;
   std::int64_t covered = 1;

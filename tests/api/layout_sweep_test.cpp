@@ -96,7 +96,7 @@ TEST_P(LayoutOfOperator, RunsInPlaceWhereItsPageSaysSo) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Operators, LayoutOfOperator, testing::ValuesIn(every_operator()),
-                         [](const auto& info) { return std::string(info.param->name); });
+                         [](const auto& test) { return std::string(test.param->name); });
 
 }  // namespace
 }  // namespace cermet

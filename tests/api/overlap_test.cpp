@@ -13,9 +13,9 @@ namespace {
 std::set<std::int64_t> bytes_of(const TensorView& view, std::int64_t base, bool& overlaps) {
   std::set<std::int64_t> bytes;
   for (std::int64_t e = 0; e < view.elements(); ++e) {
-    std::int64_t rest = e, offset = 0;
+    std::int64_t remaining = e, offset = 0;
     for (int axis = view.shape.rank() - 1; axis >= 0; --axis)
-      offset += rest % view.shape[axis] * view.strides[axis], rest /= view.shape[axis];
+      offset += remaining % view.shape[axis] * view.strides[axis], remaining /= view.shape[axis];
     for (std::size_t b = 0; b < size_of(view.dtype); ++b)
       overlaps = !bytes.insert(base + offset * byte_size(view.dtype) + static_cast<std::int64_t>(b)).second || overlaps;
   }

@@ -101,7 +101,7 @@ TEST_P(RangedOperator, GivesTheBitsOfTheNumber) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Operators, RangedOperator, testing::ValuesIn(every_operator()),
-                         [](const auto& info) { return std::string(info.param->name); });
+                         [](const auto& test) { return std::string(test.param->name); });
 
 }  // namespace
 }  // namespace cermet

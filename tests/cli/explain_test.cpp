@@ -31,7 +31,7 @@ std::string field(int number, const std::string& bytes) {
 }
 std::string field(int number, int value) { return {static_cast<char>(number << 3), static_cast<char>(value)}; }
 
-/// An ONNX file of x: float[2, 3] and unary operators behind one another, whose values have these names.
+/// An ONNX file of x: float[2, 3] and unary operators after one another, whose values have these names.
 std::string chain_file(const std::vector<std::string>& operators, const std::vector<std::string>& names) {
   const std::string shape = field(1, field(1, 2)) + field(1, field(1, 3));
   const auto value = [&](const std::string& name) {

@@ -36,7 +36,7 @@ TEST(Peer, EveryRankGivesWhatTheOthersRead) {
     for (int rank = 0; rank < 3; ++rank) {
       const auto kind = static_cast<Collective>(k);
       const DenseCall call = call_of(kind, rank, 1, 64);
-      const peer::Params p = comm::peer_launch({}, 8, call, peer::Way::once).params;
+      const peer::Params p = comm::peer_launch({}, 8, call, peer::Protocol::once).params;
       for (int other = 0; other < 3; ++other) {
         bool gives = false, takes = false;  // by the operator's definition
         for (int piece = 0; piece < call.y_pieces; ++piece) {
@@ -54,7 +54,7 @@ TEST(Peer, EveryRankGivesWhatTheOthersRead) {
 
 TEST(Peer, WordsAndChannelsFollowFromTheSizeAlone) {
   const auto launch = [](DType dtype, std::int64_t piece) {
-    return comm::peer_launch({}, 8, call_of(Collective::all_reduce, 0, 0, piece, dtype), peer::Way::once);
+    return comm::peer_launch({}, 8, call_of(Collective::all_reduce, 0, 0, piece, dtype), peer::Protocol::once);
   };
   EXPECT_NE(launch(DType::bf16, 64).program.task.find(".width = 8}"), std::string::npos);
   EXPECT_NE(launch(DType::bf16, 6).program.task.find(".width = 2}"), std::string::npos);
@@ -64,17 +64,17 @@ TEST(Peer, WordsAndChannelsFollowFromTheSizeAlone) {
   EXPECT_EQ(launch(DType::f32, 1 << 20).params.channels, 8u);
   DenseCall crooked = call_of(Collective::all_reduce, 0, 0, 64);
   crooked.x = reinterpret_cast<const std::byte*>(std::uintptr_t{0x1008});
-  EXPECT_THROW(comm::peer_launch({}, 8, crooked, peer::Way::once), Error);
+  EXPECT_THROW(comm::peer_launch({}, 8, crooked, peer::Protocol::once), Error);
 }
 
 TEST(Peer, WordsAreStampedWhereAllRanksGiveSomethingToAll) {
-  const auto way = [](Collective kind, std::int64_t piece) {
-    return comm::peer_launch({}, 8, call_of(kind, 0, 0, piece), peer::Way::stamped).params.way;
+  const auto protocol = [](Collective kind, std::int64_t piece) {
+    return comm::peer_launch({}, 8, call_of(kind, 0, 0, piece), peer::Protocol::stamped).params.protocol;
   };
   for (int k = 0; k <= static_cast<int>(Collective::all_to_all); ++k) {
     const auto kind = static_cast<Collective>(k);
-    EXPECT_EQ(way(kind, 64) == peer::Way::stamped, !has_root(kind)) << name_of(kind);
-    EXPECT_EQ(way(kind, 62), peer::Way::once) << name_of(kind) << ": words of 4 bytes";
+    EXPECT_EQ(protocol(kind, 64) == peer::Protocol::stamped, !has_root(kind)) << name_of(kind);
+    EXPECT_EQ(protocol(kind, 62), peer::Protocol::once) << name_of(kind) << ": words of 4 bytes";
   }
 }
 

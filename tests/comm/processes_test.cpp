@@ -27,7 +27,7 @@ const Starter starters[]{
 
 class Processes : public testing::TestWithParam<Starter> {};
 INSTANTIATE_TEST_SUITE_P(Starters, Processes, testing::ValuesIn(starters),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& test) { return std::string(test.param.name); });
 
 void expect_conforms(const Starter& starter, int ranks) {
   Background run(starter.command(ranks) + "bench comm --check --op all_reduce --sizes 1K --seconds 0.001 --json");
@@ -69,11 +69,11 @@ void kill_one(const Starter& starter, int ranks, unsigned seed) {
   EXPECT_GT(code, 0) << "seed " << seed;
   EXPECT_LT(seconds, 5) << "seed " << seed << "\n" << run.err();
   const std::string gone = "is gone: process " + std::to_string(processes[victim]) + " has ended", err = run.err();
-  std::size_t told = 0;
-  for (std::size_t at = err.find(gone); at != err.npos; at = err.find(gone, at + 1)) ++told;
+  std::size_t reports = 0;
+  for (std::size_t at = err.find(gone); at != err.npos; at = err.find(gone, at + 1)) ++reports;
   // mpirun may drop what a process writes while it ends all of them.
   const std::size_t expected = starter.engine == std::string("mpi") ? 1 : static_cast<std::size_t>(ranks) - 1;
-  EXPECT_GE(told, expected) << "seed " << seed << "\n" << err;
+  EXPECT_GE(reports, expected) << "seed " << seed << "\n" << err;
   EXPECT_NE(err.find(": call "), err.npos) << err;
 }
 
@@ -83,7 +83,7 @@ TEST_P(Processes, ARankThatIsKilledEndsTheOthersWhoSayWhichItWas) {
 
 class LongProcesses : public Processes {};
 INSTANTIATE_TEST_SUITE_P(LongStarters, LongProcesses, testing::ValuesIn(starters),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& test) { return std::string(test.param.name); });
 
 TEST_P(LongProcesses, FourComputeWhatTheStackedOperatorsDefine) { expect_conforms(GetParam(), 4); }
 TEST_P(LongProcesses, EightComputeWhatTheStackedOperatorsDefine) { expect_conforms(GetParam(), 8); }

@@ -43,7 +43,7 @@ TEST(Routes, AWayThatIsForcedIsTakenByCallsThatHaveIt) {
   EXPECT_EQ(Routes({}, Route::two_shot).over_peer_memory(call), Route::stamped);
   call.kind = Collective::reduce_to;
   EXPECT_EQ(Routes({}, Route::stamped).over_peer_memory(call), Route::one_shot)
-      << "who takes nothing would wait for nobody";
+      << "a rank that takes nothing would not wait";
 }
 
 /// Stamped words are first below 4 KiB, one-shot below 16 KiB, two-shot up to 64 KiB, then NCCL.

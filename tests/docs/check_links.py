@@ -13,7 +13,7 @@ MOST_WORDS = {'docs/notes': 25000, 'docs/decisions.md': 6000, 'docs/architecture
 # What may cite a page in a comment or a text.
 CITING = {'src', 'include', 'tests', 'tools', 'bench', 'python', 'examples', 'script'}
 SUFFIXES = {'.cpp', '.hpp', '.h', '.c', '.cu', '.cuh', '.inc', '.py', '.txt', '.json', '.cmake', '.sh', ''}
-# [text](target "title"); an image is the same behind a `!`.
+# [text](target "title"); an image is the same after a `!`.
 LINK = re.compile(r'\[[^\[\]]*\]\(\s*([^()\s]+)(?:\s+"[^"]*")?\s*\)')
 CITED = re.compile(r'(?<![\w/.])docs/[\w/.-]+\.md')
 

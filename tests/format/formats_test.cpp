@@ -113,7 +113,7 @@ TEST_P(Formats, RoundsADoubleOnce) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Formats, testing::ValuesIn(layouts),
-                         [](const auto& info) { return std::string(name_of(info.param.dtype)); });
+                         [](const auto& test) { return std::string(name_of(test.param.dtype)); });
 
 TEST(Half, KnownValues) {
   const std::pair<float, int> table[] = {

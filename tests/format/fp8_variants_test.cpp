@@ -70,7 +70,7 @@ TEST_P(FnuzFormats, SaturatesFiniteValuesAndHasNoInfinity) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FnuzFormats, testing::ValuesIn(formats),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& test) { return std::string(test.param.name); });
 
 TEST(E8m0, RoundsToPowersOfTwo) {
   for (int code = 0; code < 255; ++code) {

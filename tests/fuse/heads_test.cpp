@@ -1,4 +1,4 @@
-// Rotation and the cache's update behind the product of queries, keys and values: which nodes are one group, and what
+// Rotation and the cache's update after the product of queries, keys and values: which nodes are one group, and what
 // keeps them apart.
 #include <gtest/gtest.h>
 

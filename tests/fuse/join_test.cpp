@@ -50,7 +50,7 @@ TEST(Join, NotWhatOthersRead) {
 }
 
 /// What the first group also stores for its own nodes stays inside: the maximum of a logsumexp, which is added again
-/// behind the sum.
+/// after the sum.
 TEST(Join, WhatBothRead) {
   const auto groups = [](std::size_t results) {
     return joined(R"(

@@ -71,7 +71,7 @@ TEST(MappingTable, LooksAtEachEdgeOfARegion) {
 }
 
 TEST(MappingTable, DependsOnShapesAndOperands) {
-  // A row that is added to every row is read by many: behind it a product is an X, and behind a whole tensor it is not.
+  // A row that is added to every row is read by many: after it a product is an X, and after a whole tensor it is not.
   EXPECT_EQ(forbidden("  %s = silu(%r) : f32[8]\n  %a = add(%x, %s) : f32[4, 8]\n  %y = linear(%a, %w) : f32[4, 8]\n  "
                       "output y = %y"),
             "1 -> 2: Many-to-Many after One-to-Many");

@@ -54,7 +54,7 @@ TEST_P(ExportedLayer, OrderDoesNotMatter) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Corpus, ExportedLayer, testing::ValuesIn(corpus()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& test) { return test.param; });
 
 TEST(Rules, PageIsUpToDate) { expect_golden("../docs/reference/rules.md", rule_reference_markdown()); }
 

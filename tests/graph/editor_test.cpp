@@ -56,7 +56,7 @@ TEST(GraphEditor, InsertsReplacesAndErases) {
   const std::pair<ValueId, ValueId> results[] = {{c, d}};
   editor.replace(gone, results);
   EXPECT_EQ(body(editor.finish()), "rms_norm = x -\nb = rms_norm x\n");
-  EXPECT_EQ(editor.finish().find("w"), ValueId{}) << "a constant that nobody reads is left out";
+  EXPECT_EQ(editor.finish().find("w"), ValueId{}) << "an unread constant is left out";
   EXPECT_EQ(editor.size(), 2u);
   EXPECT_FALSE(editor.has(norm));
   editor.rename(d, "a");

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int rounds = 4000;
 
-/// Per round, of one name each: a chain of norms, a copy of the last that nobody needs twice, a dead branch, two
+/// Per round, of one name each: a chain of norms, a copy of the last that is not needed twice, a dead branch, two
 /// results and an update of one cache.
 Graph many_nodes() {
   const Dim T = Dim::symbol("T");

@@ -69,8 +69,8 @@ std::vector<const Rule*> every_rule() {
   return list;
 }
 
-INSTANTIATE_TEST_SUITE_P(Rules, RewriteRule, testing::ValuesIn(every_rule()), [](const auto& info) {
-  std::string name(info.param->name);
+INSTANTIATE_TEST_SUITE_P(Rules, RewriteRule, testing::ValuesIn(every_rule()), [](const auto& test) {
+  std::string name(test.param->name);
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 });

@@ -29,8 +29,8 @@ TEST_P(BadGraph, IsRefusedWithItsMessage) {
   EXPECT_EQ(error_text([&] { parse_graph(text); }), message);
 }
 
-INSTANTIATE_TEST_SUITE_P(Verify, BadGraph, testing::ValuesIn(bad_graphs()), [](const auto& info) {
-  std::string name = info.param.stem();
+INSTANTIATE_TEST_SUITE_P(Verify, BadGraph, testing::ValuesIn(bad_graphs()), [](const auto& test) {
+  std::string name = test.param.stem();
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 });

@@ -27,7 +27,7 @@ TEST_P(Architectures, AProgramOfItsKernelsCompiles) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, Architectures, testing::ValuesIn(compute_capabilities),
-                         [](const auto& info) { return "sm_" + std::to_string(info.param); });
+                         [](const auto& test) { return "sm_" + std::to_string(test.param); });
 
 TEST(Architectures, GatesWithAScaleAndAnOffsetForEachColumnDoNotSpillOnTheOldest) {
   if (!no_toolchain().empty()) GTEST_SKIP() << no_toolchain();

@@ -58,7 +58,7 @@ TEST_P(DeviceHeaders, OneThatNeedsAnotherIsReported) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, DeviceHeaders, testing::Values("compute_80", "compute_90a"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& test) { return std::string(test.param); });
 
 }  // namespace
 }  // namespace cermet::jit

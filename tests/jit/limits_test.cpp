@@ -17,7 +17,7 @@ TEST_P(LimitPrograms, Compile) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, LimitPrograms, testing::ValuesIn(compute_capabilities),
-                         [](const auto& info) { return "sm_" + std::to_string(info.param); });
+                         [](const auto& test) { return "sm_" + std::to_string(test.param); });
 
 TEST(LimitPrograms, NothingIsMeasuredWhereNothingIsComputed) {
   const std::unique_ptr<Device> device = make_null_device(90);

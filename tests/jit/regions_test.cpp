@@ -68,7 +68,7 @@ void expect_of_rotated_heads(int compute_capability, FunctionRef<bool(std::size_
   if (no_toolchain().empty()) expect_compiles(list, *device->target());
 }
 
-/// Those that every family takes behind its products; the long tests compile the programs of all of them, the fast ones
+/// Those that every family takes after its products; the long tests compile the programs of all of them, the fast ones
 /// those of the kernel that is chosen.
 void expect_of_products(int compute_capability, bool all_kernels, FunctionRef<bool(std::size_t region)> compiled) {
   const std::unique_ptr<Device> device = make_null_device(compute_capability);
@@ -151,7 +151,7 @@ TEST(Regions, OfDecodeSteps) {
   std::size_t index = 0;
   std::vector<CaseProgram> list;
   std::vector<NamedRegion> regions = decode_regions(device->target());
-  std::ranges::copy(rest_regions(device->target()), std::back_inserter(regions));
+  std::ranges::copy(unweighted_regions(device->target()), std::back_inserter(regions));
   for (const auto& [name, region] : regions) {
     const Kernel* taken = nullptr;
     for (const Kernel* kernel : cuda::kernels_of(region.problem().op->kind))

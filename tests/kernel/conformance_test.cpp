@@ -17,7 +17,7 @@ TEST_P(Conformance, EveryKernelMatchesTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Operators, Conformance, testing::ValuesIn(every_operator()),
-                         [](const auto& info) { return std::string(info.param->name); });
+                         [](const auto& test) { return std::string(test.param->name); });
 
 }  // namespace
 }  // namespace cermet

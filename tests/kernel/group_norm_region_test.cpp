@@ -1,4 +1,4 @@
-// An activation behind a normalization of channels: one pass gives what the operators give one after another.
+// An activation after a normalization of channels: one pass gives what the operators give one after another.
 #include <gtest/gtest.h>
 
 #include "tests/kernel/type.hpp"

@@ -1,4 +1,4 @@
-// A norm behind a product, in the rows that the product has stored: the same bits as kernels one after another.
+// A norm after a product, in the rows that the product has stored: the same bits as kernels one after another.
 #include <gtest/gtest.h>
 
 #include "tests/kernel/type.hpp"
@@ -45,18 +45,18 @@ std::string reason(const Region& region) {
 TEST(NormAfter, BehindAResidual) {
   for (const DType dtype : {DType::f32, DType::bf16})
     for (const Dims& rows : {Dims{1}, {33}, {2, 7}, {1, 400}}) {
-      Block block(dtype, rows, true);
-      block.b.result(block.normed);
-      EXPECT_EQ(reason(block.region()), "taken");
-      expect_region_conforms(block.region(), {normal(), normal(0.1), normal(), normal(), normal(), normal()}, 1);
+      Block built(dtype, rows, true);
+      built.b.result(built.normed);
+      EXPECT_EQ(reason(built.region()), "taken");
+      expect_region_conforms(built.region(), {normal(), normal(0.1), normal(), normal(), normal(), normal()}, 1);
     }
 }
 
 TEST(NormAfter, WithoutItsOwnOperands) {
-  Block block(DType::f32, {30}, false);
-  block.b.result(block.normed);
-  EXPECT_EQ(reason(block.region()), "taken");
-  expect_region_conforms(block.region(), {normal(), normal(0.1), normal(), normal()}, 1);
+  Block built(DType::f32, {30}, false);
+  built.b.result(built.normed);
+  EXPECT_EQ(reason(built.region()), "taken");
+  expect_region_conforms(built.region(), {normal(), normal(0.1), normal(), normal()}, 1);
 }
 
 TEST(NormAfter, BehindANormBeforeTheProduct) {

@@ -1,4 +1,4 @@
-// Gates of stacked weights behind quantized products and those of groups, and rows that are made before products in
+// Gates of stacked weights after quantized products and those of groups, and rows that are made before products in
 // batches: the same bits as kernels one after another.
 #include <gtest/gtest.h>
 
@@ -118,7 +118,7 @@ TEST(StackedGate, OfQuantizedExperts) {
   }
 }
 
-/// Planners leave it to the product behind it, unless a kernel that takes it is named.
+/// Planners leave it to the product after it, unless a kernel that takes it is named.
 TEST(StackedGate, IsTakenByPlannersWhereItIsNotSlower) {
   const auto region = [](OpKind op) {
     RegionBuilder b(Rounding::strict);

@@ -227,7 +227,7 @@ TEST_P(ChosenExperts, AreReadByTheNextLaunchBeforeItWaits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, ChosenExperts, testing::Values(DType::bf16, DType::i8),
-                         [](const auto& info) { return std::string(name_of(info.param)); });
+                         [](const auto& test) { return std::string(name_of(test.param)); });
 
 }  // namespace
 }  // namespace cermet

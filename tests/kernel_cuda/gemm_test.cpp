@@ -179,9 +179,9 @@ TEST(CudaProduct, Grouped) {
   list.push_back({"f16_wide", {real(DType::f16, {150, 72}), weight(DType::f16, {5, 264, 72}), wide}});
   list.push_back({"strided", {real(DType::bf16, {150, 72}, 8), weight(DType::bf16, {5, 136, 72}, 8), groups}});
   list.push_back({"one_row", {real(DType::bf16, {1, 64}), weight(DType::bf16, {40, 72, 64}), offsets([] {
-                                std::vector<double> list(41, 1.0);
-                                std::fill_n(list.begin(), 34, 0.0);
-                                return list;
+                                std::vector<double> begins(41, 1.0);
+                                std::fill_n(begins.begin(), 34, 0.0);
+                                return begins;
                               }())}});
   list.push_back({"i8",
                   {codes({150, 144}), codes({5, 136, 144}, true), groups, real(DType::f32, {5, 136}), scale({150}),
@@ -221,14 +221,15 @@ TEST(CudaProduct, GroupedWithRowsOfNoWeight) {
                      scale({5, 40})}});
   }
   list.push_back({"f32", {real(DType::f32, {80, 136}), weight(DType::bf16, {5, 136, 136}), some}});
-  // Blocks have several tiles, of which the first is of a group without rows; with rows of no weight behind the last
+  // Blocks have several tiles, of which the first is of a group without rows; with rows of no weight after the last
   // group, and without.
-  for (const bool rest : {false, true}) {
+  for (const bool unweighted : {false, true}) {
     std::vector<double> begins{0, 0, 0, 0};
-    for (int group = 4; group <= 40; ++group) begins.push_back(group == 40 ? (rest ? 300 : 320) : (group - 3) * 8);
-    if (rest) begins.push_back(320);
+    for (int group = 4; group <= 40; ++group)
+      begins.push_back(group == 40 ? (unweighted ? 300 : 320) : (group - 3) * 8);
+    if (unweighted) begins.push_back(320);
     list.push_back(
-        {fmt::format("rounds_{}", rest),
+        {fmt::format("rounds_{}", unweighted),
          {codes({320, 144}), codes({40, 1024, 144}, true), offsets(begins), {}, scale({320}), scale({40, 1024})}});
   }
   check_products(OpKind::grouped_linear, list);

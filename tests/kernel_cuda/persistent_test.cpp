@@ -28,8 +28,8 @@ TEST_P(Persistent, EveryRoundAgreesWithTheReference) {
   EXPECT_GE(launches.back().rounds(), 2) << launches.back().items << " items, " << launches.back().blocks << " blocks";
 }
 
-INSTANTIATE_TEST_SUITE_P(Products, Persistent, testing::ValuesIn(persistent_cases()), [](const auto& info) {
-  return fmt::format("{}_{}", definition(info.param.op).name, info.param.recipe.name);
+INSTANTIATE_TEST_SUITE_P(Products, Persistent, testing::ValuesIn(persistent_cases()), [](const auto& test) {
+  return fmt::format("{}_{}", definition(test.param.op).name, test.param.recipe.name);
 });
 
 /// What configurations may ask for beside the kernels' own tiles: results of two and four bytes, tails in rows, columns

@@ -1,4 +1,4 @@
-// What fills the hole behind a product, in every family: which take it and launch their own programs needs no GPU.
+// What fills the hole after a product, in every family: which take it and launch their own programs needs no GPU.
 #include "select/select.hpp"
 #include "tests/kernel_cuda/region_case.hpp"
 #include "tests/support/product_regions.hpp"
@@ -38,7 +38,7 @@ TEST_P(ProductRegions, GiveWhatTheOperatorsGive) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, ProductRegions, testing::ValuesIn(product_regions()),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& test) { return test.param.name; });
 
 /// Another product would take it, and be slower than Hopper's and a launch for the rest.
 TEST(ProductRegionChoice, ASecondResultOfManyRowsIsApart) {
@@ -60,7 +60,7 @@ TEST(ProductRegionChoice, ASecondResultOfManyRowsIsApart) {
   }
 }
 
-/// Who asks for them has them; what was measured to be slower is not formed.
+/// Regions that were measured to be slower are formed on request only.
 TEST(ProductRegionChoice, PlannersFormWhatIsFasterTogether) {
   const auto device = make_null_device(90);
   const auto is_formed = [&](std::string_view text) {

@@ -151,7 +151,7 @@ class NullLaunches {
     fallbacks = plan_.fallbacks();
     return stream->launches;
   }
-  /// The same behind what is in a plan.
+  /// The same after what is in a plan.
   void add_to(Plan& plan, std::span<const TensorView> inputs, std::span<const TensorView> outputs) const {
     const cuda::TaskQueue queue(*device_, plan, loaded_);
     kernel_->bind(region_, config_)({inputs, outputs, workspace_.data(), nullptr, &queue});

@@ -90,11 +90,11 @@ struct RegionData {
     if (reader == OpKind::grouped_linear && place.index == 2) {  // some experts have no row, some several
       std::vector<double> offsets;
       const std::int64_t experts = p.size(1, 0), rows = p.size(0, 0),
-                         rest = groups_end_in_rest(p) ? div_up(rows, std::int64_t{3}) : 0;
+                         unweighted = has_unweighted_group(p) ? div_up(rows, std::int64_t{3}) : 0;
       for (std::int64_t e = 0; e <= experts; ++e)
-        offsets.push_back(static_cast<double>(std::min(rows - rest, e / 5 * 2)));
-      offsets.back() = static_cast<double>(rows - rest);
-      if (groups_end_in_rest(p)) offsets.push_back(static_cast<double>(rows));
+        offsets.push_back(static_cast<double>(std::min(rows - unweighted, e / 5 * 2)));
+      offsets.back() = static_cast<double>(rows - unweighted);
+      if (has_unweighted_group(p)) offsets.push_back(static_cast<double>(rows));
       return values(offsets);
     }
     if (reader == OpKind::rope_and_cache && dtypes::index.contains(dtype))

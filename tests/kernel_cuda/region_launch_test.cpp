@@ -29,11 +29,11 @@ const std::byte* row_address(const RowOperand& operand, const RowDims& dims, std
 
 /// Address of row `row`, by the leading dimensions of rows of these dimensions, of a view that broadcasts to them.
 const std::byte* expected_address(const TensorView& view, const Dims& dims, std::uint32_t row, bool has_columns) {
-  std::int64_t rest = row, offset = 0;
+  std::int64_t remaining = row, offset = 0;
   const int leading = static_cast<int>(dims.size()) - 1, own = view.shape.rank() - (has_columns ? 1 : 0);
   for (int axis = leading - 1; axis >= 0; --axis) {
-    const std::int64_t size = dims[static_cast<std::size_t>(axis)].constant(), index = rest % size;
-    rest /= size;
+    const std::int64_t size = dims[static_cast<std::size_t>(axis)].constant(), index = remaining % size;
+    remaining /= size;
     const int at = axis - (leading - own);
     if (at >= 0 && view.shape[at] > 1) offset += index * view.strides[at];
   }

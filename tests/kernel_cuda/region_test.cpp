@@ -62,7 +62,7 @@ double unit_of(DType t) {
 }
 
 /// A unit of the coarsest type in the region, a few times over: one value that is rounded the other way changes those
-/// behind it by as much.
+/// after it by as much.
 std::string compare_loosely(const Region& region, std::size_t result, const TensorView& expected,
                             const TensorView& found) {
   double unit = 0, squares = 0;
@@ -176,14 +176,14 @@ TEST(DecodeRegion, QuantizedRowsGiveTheBitsOfTheKernelsApart) {
 
 TEST(DecodeRegion, RowsWithoutAWeightAddNothing) {
   const auto device = make_null_device(90);
-  for (const auto& [name, region] : rest_regions(device->target())) {
+  for (const auto& [name, region] : unweighted_regions(device->target())) {
     const Kernel* kernel = kernel_of(region);
     ASSERT_NE(kernel, nullptr) << name;
     EXPECT_EQ(kernel->name, "gemv.combine") << name;
   }
   TestDevice& gpu = TestDevice::get();
   if (!gpu.device) GTEST_SKIP() << gpu.reason;
-  expect_right(rest_regions(gpu.device->target()), gpu);
+  expect_right(unweighted_regions(gpu.device->target()), gpu);
 }
 
 class RotatedRegion : public testing::TestWithParam<NamedRotatedCase> {};

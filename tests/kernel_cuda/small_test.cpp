@@ -201,8 +201,8 @@ TEST_P(Small, RunsTheDeclaredProgramAndAgrees) {
   EXPECT_FALSE(launches.back().fallback);
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernels, Small, testing::ValuesIn(small_cases()), [](const auto& info) {
-  std::string name = fmt::format("{}_{}", info.param.kernel, info.param.recipe.name);
+INSTANTIATE_TEST_SUITE_P(Kernels, Small, testing::ValuesIn(small_cases()), [](const auto& test) {
+  std::string name = fmt::format("{}_{}", test.param.kernel, test.param.recipe.name);
   std::ranges::replace(name, '.', '_');
   return name;
 });

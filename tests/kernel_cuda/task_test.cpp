@@ -40,7 +40,7 @@ TEST(Narrow, RowsOfALaunchAreCounted) {
   const std::int64_t many = (std::int64_t{1} << 32) + 3;  // 3 in 32 bits
   const auto rows = [](const TensorView& view) {
     const RowView operand{&view};
-    return RowWalk(std::span(&operand, 1)).rows();
+    return StridedRows(std::span(&operand, 1)).rows();
   };
   EXPECT_EQ(rows(strided({most_narrow, 8}, {0, 1})), most_narrow);
   EXPECT_EQ(error_text([&] {

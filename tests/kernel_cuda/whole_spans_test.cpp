@@ -106,7 +106,7 @@ TEST_P(WholeSpansOn, AgreeWithTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Configs, WholeSpansOn, testing::Values("default", "whole=0", "blocks=1,whole=0"),
-                         [](const auto& info) { return fmt::format("number_{}", info.index); });
+                         [](const auto& test) { return fmt::format("number_{}", test.index); });
 
 }  // namespace
 }  // namespace cermet

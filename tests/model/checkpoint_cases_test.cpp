@@ -87,7 +87,7 @@ std::vector<std::string> cases_with_logits() {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CheckpointCases, testing::ValuesIn(cases_with_logits()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& test) { return test.param; });
 
 }  // namespace
 }  // namespace cermet

@@ -16,7 +16,7 @@ struct ConfigVariant {
   const char* base;
   std::vector<std::pair<const char*, const char*>> fields;
   double tolerance = 0;
-  const char* more = "";  ///< text behind the other fields
+  const char* more = "";  ///< text after the other fields
 };
 
 std::vector<ConfigVariant> config_variants() {
@@ -128,7 +128,7 @@ TEST_P(ConfigVariants, GiveTheSameLogits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ConfigVariants, testing::ValuesIn(config_variants()),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& test) { return test.param.name; });
 
 ModelConfig config_of_text(const std::string& text) {
   const test::ScratchFolder scratch;

@@ -96,8 +96,8 @@ INSTANTIATE_TEST_SUITE_P(Architectures, DecoderGraphs,
                                          "mistral-window-headdim-f16", "mixtral-window-bf16", "qwen2-tied-bf16",
                                          "qwen3-mixedwindow-f16", "qwen3moe-mixed-f32-oldspelling",
                                          "gemma2-softcap-window-bf16-oldspelling"),
-                         [](const auto& info) {
-                           std::string name(info.param);
+                         [](const auto& test) {
+                           std::string name(test.param);
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });

@@ -155,8 +155,8 @@ INSTANTIATE_TEST_SUITE_P(Checkpoints, Layers,
                          testing::Combine(testing::Values("llama-gqa-f32", "qwen2-bias-f16", "qwen3moe-mixed-f32",
                                                           "mixtral-bf16"),
                                           testing::Bool()),
-                         [](const auto& info) {
-                           std::string name = std::get<0>(info.param) + (std::get<1>(info.param) ? "_int8" : "_real");
+                         [](const auto& test) {
+                           std::string name = std::get<0>(test.param) + (std::get<1>(test.param) ? "_int8" : "_real");
                            for (char& c : name)
                              if (c == '-') c = '_';
                            return name;

@@ -50,8 +50,8 @@ TEST_P(NullGpu, ModelsCompileForEveryArchitecture) {
 INSTANTIATE_TEST_SUITE_P(Checkpoints, NullGpu,
                          testing::Combine(testing::Values("llama-gqa-f32", "qwen3moe-bf16"),
                                           testing::Values("null:sm_75", "null:sm_80", "null:sm_90")),
-                         [](const auto& info) {
-                           std::string name = std::get<0>(info.param) + "_" + std::get<1>(info.param).substr(5);
+                         [](const auto& test) {
+                           std::string name = std::get<0>(test.param) + "_" + std::get<1>(test.param).substr(5);
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });

@@ -204,7 +204,7 @@ const Mix mixes[] = {
 };
 
 INSTANTIATE_TEST_SUITE_P(Mixes, Quantized, testing::Combine(testing::ValuesIn(mixes), testing::Values("cpu", "cuda")),
-                         [](const auto& info) { return std::get<0>(info.param).name + "_" + std::get<1>(info.param); });
+                         [](const auto& test) { return std::get<0>(test.param).name + "_" + std::get<1>(test.param); });
 
 /// Ranks that share a quantized checkpoint. Where a row's scale is made at run time, each rank scales its own part of
 /// what o_proj and down_proj read, so that logits differ by about what quantization costs; otherwise they are those of
@@ -293,7 +293,7 @@ TEST_P(Caches, OfCodesGiveNearlyTheLogitsOfThe16BitOnes) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, Caches, testing::Values("cpu", "cuda"), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Devices, Caches, testing::Values("cpu", "cuda"), [](const auto& test) { return test.param; });
 
 TEST(QuantizedWeightsAlone, GiveTheLogitsOfTheRealCheckpointThatTheyStandFor) {
   for (const char* scheme : {"w8a16", "fp8_weight_only"}) {

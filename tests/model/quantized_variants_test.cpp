@@ -189,7 +189,7 @@ TEST_P(QuantizedVariants, GiveTheSameLogits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, QuantizedVariants, testing::ValuesIn(quantized_variants()),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& test) { return test.param.name; });
 
 /// Experts that transformers 5 holds in one tensor are no linear modules, so that "Linear" does not name them.
 TEST(QuantizedTensors, StackedExpertsStayReal) {

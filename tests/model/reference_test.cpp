@@ -200,8 +200,8 @@ std::vector<std::string> reference_models() {
 
 INSTANTIATE_TEST_SUITE_P(Models, References,
                          testing::Combine(testing::ValuesIn(reference_models()), testing::Values("cpu", "cuda")),
-                         [](const auto& info) {
-                           std::string name = std::get<0>(info.param) + "_" + std::get<1>(info.param);
+                         [](const auto& test) {
+                           std::string name = std::get<0>(test.param) + "_" + std::get<1>(test.param);
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });

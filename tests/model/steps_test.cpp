@@ -35,7 +35,7 @@ Engine load_how(const How& how, std::int64_t context = 256, std::int64_t sequenc
   return Engine::load(small_model, options);
 }
 
-/// What a generation leaves, and another one behind it in the same context.
+/// What a generation leaves, and another one after it in the same context.
 struct Outcome {
   std::vector<std::int32_t> ids, streamed, later;
   Generation::End end = {};

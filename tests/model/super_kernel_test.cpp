@@ -110,8 +110,8 @@ std::vector<std::string> marked_checkpoints() {
   return names;
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, MarkedCheckpoint, testing::ValuesIn(marked_checkpoints()), [](const auto& info) {
-  std::string name = info.param;
+INSTANTIATE_TEST_SUITE_P(Models, MarkedCheckpoint, testing::ValuesIn(marked_checkpoints()), [](const auto& test) {
+  std::string name = test.param;
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 });

@@ -111,7 +111,7 @@ TEST_P(TensorVariants, GiveTheSameLogits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TensorVariants, testing::ValuesIn(tensor_variants()),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& test) { return test.param.name; });
 
 TEST(StoredTensors, EitherOfTiedTensorsIsEnough) {
   const char* qwen2 = "tie_true_other_head";

@@ -90,8 +90,8 @@ TEST_P(Cases, GiveTheValuesOfOthers) {
         << results[o];
   }
 }
-INSTANTIATE_TEST_SUITE_P(Folder, Cases, testing::ValuesIn(case_names()), [](const auto& info) {
-  std::string name = info.param;
+INSTANTIATE_TEST_SUITE_P(Folder, Cases, testing::ValuesIn(case_names()), [](const auto& test) {
+  std::string name = test.param;
   std::ranges::replace(name, '-', '_');
   return name;
 });

@@ -217,7 +217,7 @@ TEST(Strings, ConstantsThatNothingNeedsAreLeftOut) {
 
 INSTANTIATE_TEST_SUITE_P(Families, Contrib,
                          testing::Values("attention", "norms", "products", "quantized", "tables", "reported"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& test) { return std::string(test.param); });
 
 }  // namespace
 }  // namespace cermet::onnx::test

@@ -30,7 +30,7 @@ TEST_P(CFunction, HasEveryOperandAndAttribute) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Operators, CFunction, testing::ValuesIn(every_operator()),
-                         [](const auto& info) { return std::string(info.param->name); });
+                         [](const auto& test) { return std::string(test.param->name); });
 
 TEST(CFunctions, OfScaledMm) { expect_golden("op/golden_c/scaled_mm.txt", c_function(definition(OpKind::scaled_mm))); }
 

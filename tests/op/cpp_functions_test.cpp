@@ -36,7 +36,7 @@ TEST_P(CppFunction, HasEveryOperandAttributeAndResult) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Operators, CppFunction, testing::ValuesIn(every_operator()),
-                         [](const auto& info) { return std::string(info.param->name); });
+                         [](const auto& test) { return std::string(test.param->name); });
 
 }  // namespace
 }  // namespace cermet

@@ -55,7 +55,7 @@ TEST_P(MustFailTest, WithThisMessage) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, MustFailTest, testing::ValuesIn(every_file()),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& test) { return test.param.name; });
 
 }  // namespace
 }  // namespace cermet

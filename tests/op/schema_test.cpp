@@ -102,7 +102,7 @@ TEST(Schema, UnknownNamesAreNotFound) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Operators, Schema, testing::ValuesIn(every_operator()),
-                         [](const auto& info) { return std::string(info.param->name); });
+                         [](const auto& test) { return std::string(test.param->name); });
 
 }  // namespace
 }  // namespace cermet

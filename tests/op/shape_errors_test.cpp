@@ -70,7 +70,7 @@ TEST_P(ShapeErrors, NameOperandsOfTheOperator) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Operators, ShapeErrors, testing::ValuesIn(every_operator()),
-                         [](const auto& info) { return std::string(info.param->name); });
+                         [](const auto& test) { return std::string(test.param->name); });
 
 }  // namespace
 }  // namespace cermet

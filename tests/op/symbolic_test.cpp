@@ -63,7 +63,7 @@ TEST_P(Symbolic, AgreesWithNumbers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Operators, Symbolic, testing::ValuesIn(every_operator()),
-                         [](const auto& info) { return std::string(info.param->name); });
+                         [](const auto& test) { return std::string(test.param->name); });
 
 }  // namespace
 }  // namespace cermet

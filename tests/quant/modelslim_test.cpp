@@ -107,9 +107,9 @@ TEST(ModelSlim, RefusesBiases) {
   Rounded rounded("qwen2-bias-f16", Policy::standard());
   expect_error(Status::unsupported, {"q_proj.bias", "multiples of deq_scale"},
                [&] { to_modelslim(rounded.tensors, rounded.modules, rounded.schemes); });
-  std::vector<std::string> told;
-  std::vector<OutputTensor> slim = to_modelslim(rounded.tensors, rounded.modules, rounded.schemes, &told);
-  EXPECT_EQ(told.size(), static_cast<std::size_t>(3 * rounded.config.layers));
+  std::vector<std::string> rounded_names;
+  std::vector<OutputTensor> slim = to_modelslim(rounded.tensors, rounded.modules, rounded.schemes, &rounded_names);
+  EXPECT_EQ(rounded_names.size(), static_cast<std::size_t>(3 * rounded.config.layers));
   const OutputTensor* deq = find(slim, "model.layers.0.self_attn.q_proj.deq_scale");
   ASSERT_NE(deq, nullptr);
   EXPECT_EQ(deq->spec.dtype, DType::i64);  // float16 activations

@@ -125,8 +125,8 @@ INSTANTIATE_TEST_SUITE_P(Quantizer, EveryReference,
                                          "llama-rope-scaled-bf16", "mistral-window-bf16", "mixtral-bf16",
                                          "qwen2-bias-f16", "qwen3-qknorm-bf16", "qwen3moe-bf16",
                                          "qwen3moe-bias-top1-bf16", "qwen3moe-mixed-f32"),
-                         [](const auto& info) {
-                           std::string name = info.param;
+                         [](const auto& test) {
+                           std::string name = test.param;
                            std::ranges::replace(name, '-', '_');
                            return name;
                          });

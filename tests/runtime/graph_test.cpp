@@ -146,7 +146,7 @@ TEST_P(WholeGraph, NullDeviceGoesThroughTheMotions) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Graphs, WholeGraph, testing::Values("dense", "experts"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& test) { return std::string(test.param); });
 
 }  // namespace
 }  // namespace cermet

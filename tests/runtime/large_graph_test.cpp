@@ -111,7 +111,7 @@ TEST(Growth, OfASquareIsFound) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, LargeGraph, testing::Values("cpu", "null:sm_90"),
-                         [](const auto& info) { return info.param == "cpu" ? "cpu" : "cuda"; });
+                         [](const auto& test) { return test.param == "cpu" ? "cpu" : "cuda"; });
 
 }  // namespace
 }  // namespace cermet

@@ -50,7 +50,7 @@ TEST(LimitsStore, KeepsEveryFigure) {
   const DeviceLimits used = limits_of(device->target());
   EXPECT_EQ(used.source, "measured; the rest from the data sheet of H200");
   EXPECT_EQ(used.read_bytes_per_second, wanted.read_bytes_per_second);
-  EXPECT_EQ(used.clock_hz, 1.755e9) << "which nobody measures";
+  EXPECT_EQ(used.clock_hz, 1.755e9) << "which is not measured";
 }
 
 TEST(LimitsStore, RefusesWhatIsBrokenOrForeign) {

@@ -16,7 +16,7 @@
 namespace cermet {
 namespace {
 
-/// Candidates in the order in which a search gives them, each told its time at once.
+/// Candidates in the order in which a search gives them, which gets each one's time at once.
 std::vector<std::size_t> order_of(const Landscape& landscape, SearchKind kind, std::uint64_t seed,
                                   std::size_t at_once = 1) {
   TuneSearch search(landscape.candidates(), kind, seed);

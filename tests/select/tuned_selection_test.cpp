@@ -193,7 +193,7 @@ TEST_F(TunedSelection, SwitchedOffOrMisnamed) {
   EXPECT_NE(error_text([&] { Tuning::open((scratch / "missing.json").string(), {}, nullptr); }).find("missing.json: "),
             std::string::npos);
   EXPECT_TRUE(Tuning::open((scratch / "missing.db").string(), {}, nullptr).find(region, 4).empty())
-      << "a database that nobody has written yet";
+      << "a database without entries";
 }
 
 TEST_F(TunedSelection, ALookUpTakesMicroseconds) {

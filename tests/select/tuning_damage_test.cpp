@@ -44,7 +44,7 @@ struct TuningDamage : testing::Test {
   bool expect_harmless() {
     const std::size_t before = moved();
     TuningDatabase database = TuningDatabase::open(file);
-    for (const TuningEntry& entry : database.all()) EXPECT_GE(number_of(entry), 0) << "an entry that nobody stored";
+    for (const TuningEntry& entry : database.all()) EXPECT_GE(number_of(entry), 0) << "an entry that was not stored";
     database.put(made_entry("region new", 99));
     EXPECT_EQ(number_of(*TuningDatabase::open(file).find(made_entry("region new", 0).key)), 99);
     return moved() > before;

@@ -14,8 +14,8 @@ struct DecodeCase {
   bool gated = false;  ///< silu_and_mul ends it
   bool dual = false;   ///< dual_linear
   std::int64_t experts = 0, choices = 0;
-  bool combined = false;  ///< moe_unpermute ends it
-  bool rest = false;      ///< a last group has no weight
+  bool combined = false;    ///< moe_unpermute ends it
+  bool unweighted = false;  ///< a last group has no weight
   DType normed =
       DType::f32;  ///< of a row that a normalization gives; where it is narrow, the sum is, too, and rounded before
   std::int64_t rows = 1;  ///< where there are no experts and nothing comes before; several are of the weight's type
@@ -79,7 +79,7 @@ inline Region decode_region(const DecodeCase& c, const Target* target) {
   const bool scaled = size_of(c.w) == 1;
   RegionBuilder::Value product;
   if (c.experts > 0) {
-    if (!offsets.given()) offsets = b.operand({DType::i32, {c.experts + (c.rest ? 2 : 1)}});
+    if (!offsets.given()) offsets = b.operand({DType::i32, {c.experts + (c.unweighted ? 2 : 1)}});
     std::vector<RegionBuilder::Value> operands{x, b.operand({c.w, {c.experts, c.n, c.k}}), offsets};
     if (scaled) operands.insert(operands.end(), {{}, scale, b.operand({DType::f32, {c.experts, c.n}})});
     product = b.add(OpKind::grouped_linear, operands);
@@ -124,7 +124,7 @@ inline std::vector<NamedRegion> bf16_row_regions(const Target* target) {
 }
 
 /// A token some of whose experts are elsewhere.
-inline std::vector<NamedRegion> rest_regions(const Target* target) {
+inline std::vector<NamedRegion> unweighted_regions(const Target* target) {
   std::vector<NamedRegion> list;
   for (const std::int64_t choices : {1, 6}) {
     DecodeCase c{.w = DType::bf16,
@@ -134,10 +134,10 @@ inline std::vector<NamedRegion> rest_regions(const Target* target) {
                  .experts = 40,
                  .choices = choices,
                  .combined = true,
-                 .rest = true};
-    list.push_back({fmt::format("rest_bf16_of_{}", choices), decode_region(c, target)});
+                 .unweighted = true};
+    list.push_back({fmt::format("unweighted_bf16_of_{}", choices), decode_region(c, target)});
     c.w = DType::i8, c.front = "quant";
-    list.push_back({fmt::format("rest_i8_of_{}", choices), decode_region(c, target)});
+    list.push_back({fmt::format("unweighted_i8_of_{}", choices), decode_region(c, target)});
   }
   return list;
 }

@@ -1,4 +1,4 @@
-// Products with what fills the hole behind them: quantization, the gate of stacked weights, and values that leave
+// Products with what fills the hole after them: quantization, the gate of stacked weights, and values that leave
 // beside the last.
 #pragma once
 
@@ -167,10 +167,10 @@ inline std::vector<ProductRegion> product_regions() {
       "\"f32\"}; n1 = silu_and_mul(strict n0); "
       "n2 = clip(strict n1) {low = -1.0, high = 2.0}} anchor n0 -> n2",
       {x, w, values(offsets), other}, grouped);
-  const std::vector<double> rest_offsets{0, 3, 3, 30, 40, 60}, few_offsets{0, 1, 1, 3, 4, 9};
+  const std::vector<double> unweighted_offsets{0, 3, 3, 30, 40, 60}, few_offsets{0, 1, 1, 3, 4, 9};
   const std::string_view after = "n1 = add(strict n0, $3: bf16[60, 144]); n2 = sigmoid(strict n1)} anchor n0 -> n1, n2";
   add("rest", fmt::format("{{n0 = grouped_linear($0: bf16[60, 136], $1: bf16[4, 144, 136], $2: i32[6]); {}", after),
-      {x, w, values(rest_offsets), other},
+      {x, w, values(unweighted_offsets), other},
       {"gemm.grouped_linear.hopper", "gemm.grouped_linear.tensor", "gemm.grouped_linear.general"});
   add("rest_few",
       "{n0 = grouped_linear($0: f16[9, 136], $1: f16[4, 72, 136], $2: i64[6]); n1 = add(strict n0, $3: f16[72])} "
@@ -183,7 +183,8 @@ inline std::vector<ProductRegion> product_regions() {
         "{n0 = grouped_linear($0: i8[60, 272], $1: i8[4, 144, 272], $2: i32[6], -, $3: f32[60], $4: f32[4, 144]); n1 = "
         "silu_and_mul(strict n0); "
         "n2 = add(strict n1, $5: f32[72])} anchor n0 -> n2",
-        {codes, codes, values(alone ? std::vector<double>{0, 0, 0, 0, 0, 60} : rest_offsets), scale, scale, other},
+        {codes, codes, values(alone ? std::vector<double>{0, 0, 0, 0, 0, 60} : unweighted_offsets), scale, scale,
+         other},
         grouped);
   return list;
 }

@@ -1,4 +1,4 @@
-// A row kernel with two reductions that is nobody's operator: rows less their mean, over their standard deviation, from
+// A row kernel with two reductions that is no operator: rows less their mean, over their standard deviation, from
 // elementwise operators and means.
 #pragma once
 

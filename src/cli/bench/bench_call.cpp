@@ -69,16 +69,16 @@ std::int64_t cold_copies(std::int64_t bytes) {
 /// Seconds of each run, sorted.
 std::vector<double> run_copies(std::vector<Copy>& copies, double seconds) {
   constexpr std::size_t fewest = 5;
-  using Clock = std::chrono::steady_clock;
-  const auto since = [](Clock::time_point begin) {
-    return std::chrono::duration<double>(Clock::now() - begin).count();
+  using CallClock = std::chrono::steady_clock;
+  const auto since = [](CallClock::time_point begin) {
+    return std::chrono::duration<double>(CallClock::now() - begin).count();
   };
   for (Copy& copy : copies) copy.run();
   std::vector<double> times;
-  for (const auto begin = Clock::now(); since(begin) < seconds || times.size() < fewest;) {
+  for (const auto begin = CallClock::now(); since(begin) < seconds || times.size() < fewest;) {
     stop_if_interrupted();
     Copy& copy = copies[times.size() % copies.size()];
-    const auto start = Clock::now();
+    const auto start = CallClock::now();
     copy.run();
     times.push_back(since(start));
   }

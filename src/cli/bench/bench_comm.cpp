@@ -190,16 +190,16 @@ void bench(Console& console, Options options) {
   comm::device_engine_from(options.engine, "--engine");
   require(options.engine == "auto" || options.device == "cuda",
           "--engine: expected auto where --device is {}, found {}", options.device, quote(options.engine));
-  const comm::WorldPlace place = comm::world_place();
-  if (!options.plot.empty() && place.rank == 0) check_text_output(console, options.plot);
+  const comm::ProcessRank process = comm::process_rank();
+  if (!options.plot.empty() && process.rank == 0) check_text_output(console, options.plot);
   CommRows measured;
-  if (place.engine.empty()) measured = work_in_threads(options, kinds, sizes);
+  if (process.engine.empty()) measured = work_in_threads(options, kinds, sizes);
   else {
     const std::unique_ptr<Communicator> world = comm::join_world();
-    measured = work(*world, options, kinds, sizes, place.local_rank);
+    measured = work(*world, options, kinds, sizes, process.local_rank);
     world->barrier();
   }
-  if (place.rank != 0) return;
+  if (process.rank != 0) return;
   if (options.plot != "-") print(console, measured);
   if (!options.plot.empty()) plot(console, options.plot, measured);
 }
@@ -249,7 +249,7 @@ Verb verb() {
         parser.flag("--norm", options->norm,
                     "measure all_reduce of f32 rows of 4096, the residual and rms_norm instead; --sizes: of the rows");
         return [options, given = parser.given()](Console& console) {
-          require(!given->has("--ranks") || comm::world_place().engine.empty(),
+          require(!given->has("--ranks") || comm::process_rank().engine.empty(),
                   "--ranks: expected none in a command that was started as several processes, found {}",
                   options->ranks);
           bench(console, *options);

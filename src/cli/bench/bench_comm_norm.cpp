@@ -9,7 +9,7 @@
 namespace cermet::cli {
 namespace {
 
-constexpr int layers = 16;
+constexpr int norm_layers = 16;
 
 /// As models sum them: in float32.
 std::string graph_text(int ranks, std::int64_t rows) {
@@ -17,7 +17,7 @@ std::string graph_text(int ranks, std::int64_t rows) {
   std::string text =
                   fmt::format("graph layers {{\n  input %y{0}  input %h{0}  input %w : f32[{1}]\n", row, norm_columns),
               y = "y", h = "h";
-  for (int i = 0; i < layers; ++i) {
+  for (int i = 0; i < norm_layers; ++i) {
     text += fmt::format("  %s{} = all_reduce(%{}) {{group = \"ranks\", ranks = {}}}{}", i, y, ranks, row);
     text += fmt::format("  %h{0} = add(%s{0}, %{1}){2}  %y{0} = rms_norm(%h{0}, %w) {{eps = 1e-05}}{2}", i, h, row);
     y = fmt::format("y{}", i);
@@ -58,12 +58,12 @@ NormTiming measure_norm(Communicator& group, const std::string& device, std::int
     context.stream()->fill(memory.back().data(), 0, memory.back().size());
     session.bind(name, {memory.back().data(), DType::f32, shape});
   }
-  NormTiming result{{rows * row_bytes, 2, 0}, (session.executable().steps().size() + layers / 2) / layers};
+  NormTiming result{{rows * row_bytes, 2, 0}, (session.executable().steps().size() + norm_layers / 2) / norm_layers};
   time_runs(group, session, *context.stream(), result.timing.calls);  // launched, then captured
   for (;; result.timing.calls *= 2) {
     const double took = time_runs(group, session, *context.stream(), result.timing.calls);
     group.check();
-    result.timing.seconds = took / static_cast<double>(result.timing.calls * layers);
+    result.timing.seconds = took / static_cast<double>(result.timing.calls * norm_layers);
     if (took >= seconds / 2) return result;  // alike on all ranks, because the slowest counts
   }
 }

@@ -38,7 +38,7 @@ std::int64_t steps_of(const Soakers& soakers) {
 }
 
 Soakers load(const Options& options) {
-  require(options.engines == 1 || comm::world_place().engine.empty(),
+  require(options.engines == 1 || comm::process_rank().engine.empty(),
           "--engines: expected 1 in a process that was started with others, found {}", options.engines);
   const std::int64_t context = Soaker::context_of(options.tokens);
   check_context(options.model, context, "--tokens and the longest prompt");

@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "io/output_place.hpp"
+#include "io/output_target.hpp"
 
 namespace cermet::cli {
 namespace {

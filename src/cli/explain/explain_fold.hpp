@@ -7,7 +7,7 @@
 
 namespace cermet::cli {
 
-/// `times` copies of `length` elements, one behind the other, from `first` on.
+/// `times` copies of `length` elements, one after the other, from `first` on.
 struct Repeat {
   std::size_t first = 0, length = 0, times = 0;
   friend bool operator==(const Repeat&, const Repeat&) = default;

@@ -101,7 +101,7 @@ double mean_gain(const std::vector<double>& gains) {
 /// is waited for while others are ready.
 class JobQueue {
  public:
-  JobQueue(const std::vector<TuneJob>& jobs, const TunePlace& place, const TuneOptions& options)
+  JobQueue(const std::vector<TuneJob>& jobs, const TuneDevice& place, const TuneOptions& options)
       : ahead_(place.ahead), waiting_(jobs.size()) {
     std::iota(waiting_.begin(), waiting_.end(), std::size_t{0});
     for (const TuneJob& job : jobs) {
@@ -191,7 +191,7 @@ void run_tuning(Console& console, const Context& context, const std::vector<Tune
   TuningDatabase* const database = options.dry ? nullptr : &Tuning::process().database();
   const DeviceIdentity identity = device_identity(context.target(), context.pool().size());
   std::optional<CompileAhead> ahead;
-  TunePlace place{context.pool(), context.queue()};
+  TuneDevice place{context.pool(), context.queue()};
   if (context.target()) {
     ahead.emplace(context.target()->architecture());
     place.ahead = &*ahead;

@@ -1,7 +1,7 @@
 #include "cli/ui/text_output.hpp"
 
 #include "base/error.hpp"
-#include "io/output_place.hpp"
+#include "io/output_target.hpp"
 #include "io/posix_file.hpp"
 
 namespace cermet::cli {

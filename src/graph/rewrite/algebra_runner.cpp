@@ -117,7 +117,7 @@ class AlgebraRunner {
 
   void apply(NodeId n, const Candidate& candidate) {
     ++times_[candidate.rule];
-    if (options_.trace) options_.trace->applied.push_back({rules_[candidate.rule].name, place_of(editor_, n)});
+    if (options_.trace) options_.trace->applied.push_back({rules_[candidate.rule].name, location_of(editor_, n)});
     const NodeId first_new = editor_.next_id();
     std::vector<NodeId> changed;
     const auto around = [&](ValueId id) {

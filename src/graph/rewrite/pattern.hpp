@@ -29,7 +29,7 @@ struct PatternName {
 };
 
 /// "y = rms_norm(x, w?) {eps = 1e-6}": results, operator, operands, and attributes that must be these or are given.
-/// Operands behind the last are absent.
+/// Operands after the last are absent.
 struct PatternNode {
   OpKind op{};
   std::vector<PatternName> results, operands;

@@ -41,7 +41,7 @@ bool stack_linears(const Rule& rule, GraphEditor& editor, NodeId anchor);
 
 /// A reshape of a product's rows: the product of its reshaped operand.
 bool part_rows_before_linear(const Rule& rule, GraphEditor& editor, NodeId anchor);
-/// A quantization and its inverse behind a reshape or a transpose: before it.
+/// A quantization and its inverse after a reshape or a transpose: before it.
 bool quantize_before_movement(const Rule& rule, GraphEditor& editor, NodeId anchor);
 
 /// Gathers of single indices from a transposed reshape of x: columns of x.

@@ -94,7 +94,7 @@ ValueId moved(GraphEditor& editor, const RowMoves& moves, ValueId from, ValueId 
   return known.back().second;
 }
 
-/// The moves come to an end behind everything, so that the last of them gives the result.
+/// The moves come to an end after everything, so that the last of them gives the result.
 bool ends_last(const GraphEditor& editor, const RowMoves& moves) {
   return editor.node(moves.nodes.back()).outputs[0] == moves.result;
 }

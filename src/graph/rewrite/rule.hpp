@@ -87,7 +87,7 @@ struct RewriteTrace {
   bool is_full() const { return std::ssize(applied) >= limit; }
 };
 /// RuleApplication::at of a node.
-std::string place_of(const GraphEditor& editor, NodeId n);
+std::string location_of(const GraphEditor& editor, NodeId n);
 struct RewriteOptions {
   RoundingClass most = RoundingClass::strict;
   std::uint32_t order_seed =

@@ -61,7 +61,7 @@ class Runner {
   bool apply_one(const RulesByAnchor& by_anchor, NodeId n) {
     const auto rules = by_anchor.find(editor_.node(n).op);
     if (rules == by_anchor.end() || (options_.trace && options_.trace->is_full())) return false;
-    const std::string at = options_.trace ? place_of(editor_, n) : "";
+    const std::string at = options_.trace ? location_of(editor_, n) : "";
     for (const std::size_t r : rules->second) {
       const NodeId first_new = editor_.next_id();
       if (!applies(rules_[r], n)) continue;
@@ -101,7 +101,7 @@ class Runner {
 
 }  // namespace
 
-std::string place_of(const GraphEditor& editor, NodeId n) {
+std::string location_of(const GraphEditor& editor, NodeId n) {
   const Node& node = editor.node(n);
   return node.scope.empty() ? editor.value(node.outputs.front()).name : node.scope;
 }

@@ -19,12 +19,12 @@ std::optional<std::int64_t> index_of(const GraphEditor& editor, const Node& gath
   return index < 0 ? index + extent.constant() : index;
 }
 
-/// Without one entry, which numbers behind it close up to.
+/// Without one entry, which numbers after it close up to.
 Ints without(const Ints& permutation, std::int64_t axis) {
-  Ints rest;
+  Ints other_axes;
   for (const std::int64_t a : permutation)
-    if (a != axis) rest.push_back(a > axis ? a - 1 : a);
-  return rest;
+    if (a != axis) other_axes.push_back(a > axis ? a - 1 : a);
+  return other_axes;
 }
 
 }  // namespace

@@ -40,8 +40,8 @@ std::optional<OwnBias> own_bias(const GraphEditor& editor, NodeId product) {
   const Node& add = editor.node(user);
   if (add.op != OpKind::add || add.inputs[0] == add.inputs[1]) return std::nullopt;
   const ValueId bias = add.inputs[add.inputs[0] == result ? 1 : 0];
-  const Dims columns{editor.value(node.inputs[op::linear::w]).type.dims[0]};
-  if (editor.value(bias).kind != ValueKind::constant || editor.value(bias).type.dims != columns) return std::nullopt;
+  const Dims bias_dims{editor.value(node.inputs[op::linear::w]).type.dims[0]};
+  if (editor.value(bias).kind != ValueKind::constant || editor.value(bias).type.dims != bias_dims) return std::nullopt;
   return OwnBias{user, bias};
 }
 

@@ -77,9 +77,9 @@ __attribute__((target("avx512f,avx512bf16"))) float bf16_chains(std::int64_t ste
   for (std::int64_t s = 0; s < steps; ++s)
 #pragma GCC unroll 12
     for (__m512& sum : sums) sum = _mm512_dpbf16_ps(sum, pair, pair);
-  __m512 all = _mm512_setzero_ps();
-  for (const __m512& sum : sums) all = _mm512_add_ps(all, sum);
-  return _mm512_reduce_add_ps(all);
+  __m512 total = _mm512_setzero_ps();
+  for (const __m512& sum : sums) total = _mm512_add_ps(total, sum);
+  return _mm512_reduce_add_ps(total);
 }
 
 __attribute__((target("avx512f,avx512vnni"))) float int8_chains(std::int64_t steps) {
@@ -90,9 +90,9 @@ __attribute__((target("avx512f,avx512vnni"))) float int8_chains(std::int64_t ste
   for (std::int64_t s = 0; s < steps; ++s)
 #pragma GCC unroll 12
     for (__m512i& sum : sums) sum = _mm512_dpbusd_epi32(sum, quad, quad);
-  __m512i all = _mm512_setzero_si512();
-  for (const __m512i& sum : sums) all = _mm512_add_epi32(all, sum);
-  return static_cast<float>(_mm512_reduce_add_epi32(all));
+  __m512i total = _mm512_setzero_si512();
+  for (const __m512i& sum : sums) total = _mm512_add_epi32(total, sum);
+  return static_cast<float>(_mm512_reduce_add_epi32(total));
 }
 
 /// Operands of two by two tiles. Tiles use more power the more bits change: zeros run a third faster than numbers do,

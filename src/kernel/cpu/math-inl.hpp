@@ -79,11 +79,11 @@ HWY_INLINE Real per_lane(Real a, Real b, Function function) {
 /// v * 2^n for whole n in [-151, 151], rounded once: in two steps, because 2^n may be no normal number.
 HWY_INLINE Floats scale_by_power(Floats v, Floats n) {
   const hn::RebindToSigned<FloatTag> integer;
-  const auto all = hn::ConvertTo(integer, n), half = hn::ShiftRight<1>(all);
+  const auto exponent = hn::ConvertTo(integer, n), half = hn::ShiftRight<1>(exponent);
   const auto power = [&](auto e) HWY_ATTR {
     return hn::BitCast(FloatTag(), hn::ShiftLeft<23>(hn::Add(e, hn::Set(integer, 127))));
   };
-  return hn::Mul(hn::Mul(v, power(half)), power(hn::Sub(all, half)));
+  return hn::Mul(hn::Mul(v, power(half)), power(hn::Sub(exponent, half)));
 }
 #endif
 
@@ -100,7 +100,7 @@ HWY_INLINE Real exp_above(Real x, float least) {
 #endif
   const auto anchor = hn::Set(d, 0x1.8p23f);  // numbers around it are whole: rounds with one operation less
   const auto n = hn::Sub(hn::MulAdd(x.v, hn::Set(d, 1.44269504f), anchor), anchor);
-  // n log(2), in a part of which n times is exact and the rest.
+  // n log(2), in a part of which n times is exact and a low part.
   const auto r =
       hn::NegMulAdd(n, hn::Set(d, 1.428606765330187e-6f), hn::NegMulAdd(n, hn::Set(d, 0.693145751953125f), x.v));
   const Floats fraction = polynomial(Real(r), c).v;
@@ -168,9 +168,10 @@ HWY_INLINE Real trunc_mod(Real a, Real b) {
 }
 /// As numpy.mod: the sign of b.
 HWY_INLINE Real floor_mod(Real a, Real b) {
-  const Real rest = trunc_mod(a, b);
-  const Real other = select(rest < 0, select(b < 0, rest, rest + b), select(b < 0, rest + b, rest));
-  return select(rest == 0, with_sign_of(rest, b), other);
+  const Real remainder = trunc_mod(a, b);
+  const Real other =
+      select(remainder < 0, select(b < 0, remainder, remainder + b), select(b < 0, remainder + b, remainder));
+  return select(remainder == 0, with_sign_of(remainder, b), other);
 }
 
 /// sin(x) / cos(x) is not accurate enough near the poles.

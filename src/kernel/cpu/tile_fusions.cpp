@@ -7,7 +7,7 @@ namespace cermet::cpu {
 namespace {
 
 /// An operand that is not there: 0 as float32, and as an integer.
-constexpr TileProgram::Source zero{TileProgram::Source::From::number, 0, 0.0f};
+constexpr TileProgram::Source zero_source{TileProgram::Source::From::number, 0, 0.0f};
 
 std::size_t index_of(const TileProgram::Source& step) { return static_cast<std::size_t>(step.index); }
 
@@ -68,7 +68,7 @@ void TileFusions::take(std::size_t step, TileFunction function, std::vector<Sour
 /// read as such.
 std::optional<TileFusions::Quantization> TileFusions::quantization(const Source& value) const {
   Quantization made{{}, {value}, false};
-  Source zero_point = zero;
+  Source zero_point = zero_source;
   const Step* division = only(value, OpKind::div);
   if (const Step* const shifted = division ? nullptr : only(value, OpKind::add)) {
     const bool whole =
@@ -107,7 +107,7 @@ bool TileFusions::fuse_requantize(std::size_t s) {
   const Step& outer = program_.steps[s];
   if (outer.integer || outer.function != OpKind::mul) return false;
   std::vector<Source> skipped{outer.a};
-  Source quantized = outer.a, shift = zero;
+  Source quantized = outer.a, shift = zero_source;
   bool whole_shift = false;
   if (const Step* const shifted = only(outer.a, OpKind::sub)) {
     quantized = shifted->a;

@@ -114,96 +114,96 @@ void TileRun::look_at_columns(std::size_t extra, const Shape& result) {
 }
 
 /// Columns that share a value, or are apart.
-TileOperand TileRun::expand_columns(std::size_t extra, const TilePlace& place, float* to) const {
+TileOperand TileRun::expand_columns(std::size_t extra, const TileRange& range, float* to) const {
   const ExtraView& e = extras_[extra];
   const RunConverter convert = program_.extras_[extra].convert;
-  const std::byte* const from = e.data + place.group * e.group_step + place.column / e.shared * e.column_step;
+  const std::byte* const from = e.data + range.group * e.group_step + range.column / e.shared * e.column_step;
   if (e.column_step == 0 || e.shared > 1) {  // whole panels share one
     std::fill_n(to, TileOperand::repeated, load_value(from, e.view->dtype, convert));
     return {to, 0, 0};
   }
-  for (std::int64_t c = 0; c < place.columns; ++c) to[c] = load_value(from + c * e.column_step, e.view->dtype, convert);
+  for (std::int64_t c = 0; c < range.columns; ++c) to[c] = load_value(from + c * e.column_step, e.view->dtype, convert);
   return {to, 0, 1};
 }
 
-TileOperand TileRun::expand_rows(std::size_t extra, const TilePlace& place, float* to) const {
+TileOperand TileRun::expand_rows(std::size_t extra, const TileRange& range, float* to) const {
   const ExtraView& e = extras_[extra];
-  for (std::int64_t r = 0; r < place.rows; ++r)
+  for (std::int64_t r = 0; r < range.rows; ++r)
     std::fill_n(to + r * static_cast<std::int64_t>(TileOperand::repeated), TileOperand::repeated,
-                load_value(e.rows->row(place.row + r), e.view->dtype, program_.extras_[extra].convert));
+                load_value(e.rows->row(range.row + r), e.view->dtype, program_.extras_[extra].convert));
   return {to, TileOperand::repeated, 0};
 }
 
-TileOperand TileRun::expand_elements(std::size_t extra, const TilePlace& place, float* to) const {
+TileOperand TileRun::expand_elements(std::size_t extra, const TileRange& range, float* to) const {
   const TileProgram::Extra& what = program_.extras_[extra].what;
-  if (what.step != 1) return expand_apart(extra, place, to);
-  const std::int64_t bytes = extras_[extra].element_bytes, skipped = (what.first + place.column) * bytes;
+  if (what.step != 1) return expand_apart(extra, range, to);
+  const std::int64_t bytes = extras_[extra].element_bytes, skipped = (what.first + range.column) * bytes;
   if (bytes == float_bytes) {  // as they lie in memory, where rows are evenly apart
-    const std::byte* const first = row_of(extra, place.row);
-    const std::int64_t step = place.rows > 1 ? row_of(extra, place.row + 1) - first : 0;
+    const std::byte* const first = row_of(extra, range.row);
+    const std::int64_t step = range.rows > 1 ? row_of(extra, range.row + 1) - first : 0;
     bool even = step >= 0 && step % float_bytes == 0;
-    for (std::int64_t r = 2; r < place.rows; ++r) even = even && row_of(extra, place.row + r) - first == r * step;
+    for (std::int64_t r = 2; r < range.rows; ++r) even = even && row_of(extra, range.row + r) - first == r * step;
     if (even) return {reinterpret_cast<const float*>(first + skipped), static_cast<std::size_t>(step / float_bytes), 1};
   }
-  for (std::int64_t r = 0; r < place.rows; ++r)
-    program_.extras_[extra].convert(row_of(extra, place.row + r) + skipped,
-                                    reinterpret_cast<std::byte*>(to + r * place.columns), place.columns);
-  return {to, static_cast<std::size_t>(place.columns), 1};
+  for (std::int64_t r = 0; r < range.rows; ++r)
+    program_.extras_[extra].convert(row_of(extra, range.row + r) + skipped,
+                                    reinterpret_cast<std::byte*>(to + r * range.columns), range.columns);
+  return {to, static_cast<std::size_t>(range.columns), 1};
 }
 
 /// Elements of which some are left out between.
-TileOperand TileRun::expand_apart(std::size_t extra, const TilePlace& place, float* to) const {
+TileOperand TileRun::expand_apart(std::size_t extra, const TileRange& range, float* to) const {
   const TileProgram::Extra& what = program_.extras_[extra].what;
   const ExtraView& e = extras_[extra];
   alignas(64) float run[BoundTileProgram::most_values];
   const std::int64_t most = static_cast<std::int64_t>(BoundTileProgram::most_values) / what.step;
-  for (std::int64_t r = 0; r < place.rows; ++r)
-    for (std::int64_t c = 0; c < place.columns; c += most) {
-      const std::int64_t count = std::min(most, place.columns - c);
+  for (std::int64_t r = 0; r < range.rows; ++r)
+    for (std::int64_t c = 0; c < range.columns; c += most) {
+      const std::int64_t count = std::min(most, range.columns - c);
       const std::byte* const from =
-          e.rows->row(place.row + r) + (what.first + (place.column + c) * what.step) * e.element_bytes;
+          e.rows->row(range.row + r) + (what.first + (range.column + c) * what.step) * e.element_bytes;
       program_.extras_[extra].convert(from, reinterpret_cast<std::byte*>(run), (count - 1) * what.step + 1);
-      float* const row = to + r * place.columns + c;
+      float* const row = to + r * range.columns + c;
       if (what.step == 2) take_every<2>(run, row, count);
       else
         for (std::int64_t i = 0; i < count; ++i) row[i] = run[i * what.step];
     }
-  return {to, static_cast<std::size_t>(place.columns), 1};
+  return {to, static_cast<std::size_t>(range.columns), 1};
 }
 
-inline TileOperand TileRun::expand(std::size_t extra, const TilePlace& place, float* to) const {
+inline TileOperand TileRun::expand(std::size_t extra, const TileRange& range, float* to) const {
   const ExtraView& e = extras_[extra];
   if (e.form != Form::other) {
-    const std::byte* const from = e.data + place.group * e.group_step + place.column * e.element_bytes;
+    const std::byte* const from = e.data + range.group * e.group_step + range.column * e.element_bytes;
     if (e.form == Form::columns_in_place) return {reinterpret_cast<const float*>(from), 0, 1};
-    program_.extras_[extra].convert(from, reinterpret_cast<std::byte*>(to), place.columns);
+    program_.extras_[extra].convert(from, reinterpret_cast<std::byte*>(to), range.columns);
     return {to, 0, 1};
   }
   switch (program_.extras_[extra].what.extent) {
-    case TileProgram::Extent::column: return expand_columns(extra, place, to);
-    case TileProgram::Extent::row: return expand_rows(extra, place, to);
-    default: return expand_elements(extra, place, to);
+    case TileProgram::Extent::column: return expand_columns(extra, range, to);
+    case TileProgram::Extent::row: return expand_rows(extra, range, to);
+    default: return expand_elements(extra, range, to);
   }
 }
 
-void TileRun::add_and_store(const TileOperand* inputs, const TilePlace& place) const {
+void TileRun::add_and_store(const TileOperand* inputs, const TileRange& range) const {
   alignas(64) float expanded[BoundTileProgram::most_values];
   const TileOperand operands[] = {inputs[0],
-                                  expanded_count_ == 0 ? numbers_[program_.inputs_] : expand(0, place, expanded)};
-  program_.stores_[0].function(operands, *results_[0], place);
+                                  expanded_count_ == 0 ? numbers_[program_.inputs_] : expand(0, range, expanded)};
+  program_.stores_[0].function(operands, *results_[0], range);
 }
 
-TileOperand TileRun::value(const TileOperand* inputs, const TilePlace& place, Memory& memory,
+TileOperand TileRun::value(const TileOperand* inputs, const TileRange& range, Memory& memory,
                            const TileTarget& to) const {
-  const TileOperand made = run(inputs, place, memory, &to)[*program_.value_];
+  const TileOperand made = run(inputs, range, memory, &to)[*program_.value_];
   if (made.column_step == 1) return made;
-  for (std::int64_t r = 0; r < place.rows; ++r)
-    std::fill_n(to.data + static_cast<std::size_t>(r) * to.row_step, place.columns,
+  for (std::int64_t r = 0; r < range.rows; ++r)
+    std::fill_n(to.data + static_cast<std::size_t>(r) * to.row_step, range.columns,
                 made.data[static_cast<std::size_t>(r) * made.row_step]);
   return {to.data, to.row_step, 1};
 }
 
-TileRun::Values TileRun::run(const TileOperand* inputs, const TilePlace& place, Memory& memory,
+TileRun::Values TileRun::run(const TileOperand* inputs, const TileRange& range, Memory& memory,
                              const TileTarget* value) const {
   auto& slots = memory.slots;
   const std::size_t read = program_.extras_.size() + program_.numbers_.size();
@@ -212,18 +212,18 @@ TileRun::Values TileRun::run(const TileOperand* inputs, const TilePlace& place, 
   std::copy_n(numbers_.begin() + program_.inputs_, read, values.begin() + program_.inputs_);
   for (std::size_t i = 0; i < expanded_count_; ++i) {
     const std::size_t e = expanded_[i];
-    values[program_.inputs_ + e] = expand(e, place, slots[program_.extras_[e].slot]);
+    values[program_.inputs_ + e] = expand(e, range, slots[program_.extras_[e].slot]);
   }
   std::size_t at = program_.inputs_ + read;
-  const auto columns = static_cast<std::size_t>(place.columns),
+  const auto columns = static_cast<std::size_t>(range.columns),
              step = std::max(columns, BoundTileProgram::least_columns);
   for (std::size_t s = 0; s < program_.slots_; ++s) values[at++] = {slots[s], step, 1};
   std::array<TileOperand, BoundTileProgram::most_operands> operands;
   for (const BoundTileProgram::Instruction& i : program_.instructions_) {
     for (std::size_t o = 0; o < i.operand_count; ++o) operands[o] = values[i.operands[o]];
-    TileTarget to{slots[i.slot], step, static_cast<std::size_t>(place.rows), columns};
+    TileTarget to{slots[i.slot], step, static_cast<std::size_t>(range.rows), columns};
     if (ends_in_place_ && &i == &program_.instructions_.back()) {
-      to.data = reinterpret_cast<float*>(results_[0]->row(place.row)) + place.column;
+      to.data = reinterpret_cast<float*>(results_[0]->row(range.row)) + range.column;
       to.row_step = static_cast<std::size_t>(results_[0]->length());
     }
     if (program_.ends_in_value_ && &i == &program_.instructions_.back()) {
@@ -236,7 +236,7 @@ TileRun::Values TileRun::run(const TileOperand* inputs, const TilePlace& place, 
   for (std::size_t s = 0; s < program_.stores_.size(); ++s) {
     const BoundTileProgram::Store& store = program_.stores_[s];
     for (std::size_t o = 0; o < store.operand_count; ++o) operands[o] = values[store.operands[o]];
-    store.function(operands.data(), *results_[s], place);
+    store.function(operands.data(), *results_[s], range);
   }
   return values;
 }

@@ -80,12 +80,12 @@ class TileRun {
   TileRun(const BoundTileProgram& program, const LaunchArgs& args, const Shape& result);
   TileRun(const TileRun&) = delete;  // operands lie within
   /// Runs the program over a tile of its inputs and stores the results.
-  void operator()(const TileOperand* inputs, const TilePlace& place) const {
+  void operator()(const TileOperand* inputs, const TileRange& range) const {
     if (program_.only_stores_)
-      return program_.stores_[0].function(inputs + program_.stores_[0].operands[0], *results_[0], place);
-    if (program_.only_adds_) return add_and_store(inputs, place);
+      return program_.stores_[0].function(inputs + program_.stores_[0].operands[0], *results_[0], range);
+    if (program_.only_adds_) return add_and_store(inputs, range);
     Memory memory;
-    run(inputs, place, memory, nullptr);
+    run(inputs, range, memory, nullptr);
   }
 
   /// What a program holds while it runs.
@@ -94,7 +94,7 @@ class TileRun {
   };
   /// The same for a program with a value that is not stored: where its tile is, one column after the other. It may be
   /// what `to` says, in `memory`, or where it was read.
-  TileOperand value(const TileOperand* inputs, const TilePlace& place, Memory& memory, const TileTarget& to) const;
+  TileOperand value(const TileOperand* inputs, const TileRange& range, Memory& memory, const TileTarget& to) const;
 
  private:
   /// How a tile of an extra operand is had.
@@ -113,17 +113,17 @@ class TileRun {
 
   using Values = std::array<TileOperand, BoundTileProgram::most_inputs + BoundTileProgram::most_extras +
                                              BoundTileProgram::most_numbers + BoundTileProgram::most_slots>;
-  Values run(const TileOperand* inputs, const TilePlace& place, Memory& memory, const TileTarget* value) const;
-  void add_and_store(const TileOperand* inputs, const TilePlace& place) const;
+  Values run(const TileOperand* inputs, const TileRange& range, Memory& memory, const TileTarget* value) const;
+  void add_and_store(const TileOperand* inputs, const TileRange& range) const;
   void look_at(std::size_t extra, const Shape& result);
   void look_at_columns(std::size_t extra, const Shape& result);
-  TileOperand expand(std::size_t extra, const TilePlace& place, float* to) const;
+  TileOperand expand(std::size_t extra, const TileRange& range, float* to) const;
   void look_at_indices(std::size_t extra, const TensorView& indices, const Shape& result);
   const std::byte* row_of(std::size_t extra, std::int64_t row) const;
-  TileOperand expand_columns(std::size_t extra, const TilePlace& place, float* to) const;
-  TileOperand expand_rows(std::size_t extra, const TilePlace& place, float* to) const;
-  TileOperand expand_elements(std::size_t extra, const TilePlace& place, float* to) const;
-  TileOperand expand_apart(std::size_t extra, const TilePlace& place, float* to) const;
+  TileOperand expand_columns(std::size_t extra, const TileRange& range, float* to) const;
+  TileOperand expand_rows(std::size_t extra, const TileRange& range, float* to) const;
+  TileOperand expand_elements(std::size_t extra, const TileRange& range, float* to) const;
+  TileOperand expand_apart(std::size_t extra, const TileRange& range, float* to) const;
 
   const BoundTileProgram& program_;
   std::array<ExtraView, BoundTileProgram::most_extras> extras_;

@@ -140,13 +140,13 @@ void read_run(const std::byte* from, std::byte* to, std::int64_t count) {
 }
 
 template <class T, bool sum>
-void store_tile(const TileOperand* operands, const Rows& y, const TilePlace& place) {
+void store_tile(const TileOperand* operands, const Rows& y, const TileRange& range) {
   const TileOperand a = operands[0], b = operands[sum ? 1 : 0];
-  for (std::int64_t r = 0; r < place.rows; ++r) {
+  for (std::int64_t r = 0; r < range.rows; ++r) {
     const float *left = a.data + static_cast<std::size_t>(r) * a.row_step,
                 *right = b.data + static_cast<std::size_t>(r) * b.row_step;
-    T* const to = reinterpret_cast<T*>(y.row(place.row + r)) + place.column;
-    for_vectors(static_cast<std::size_t>(place.columns), [&](std::size_t i, std::size_t n) HWY_ATTR {
+    T* const to = reinterpret_cast<T*>(y.row(range.row + r)) + range.column;
+    for_vectors(static_cast<std::size_t>(range.columns), [&](std::size_t i, std::size_t n) HWY_ATTR {
       Floats v = load_n(left + i * a.column_step, n);
       if constexpr (sum) v = hn::Add(v, load_n(right + i * b.column_step, n));
       store_n(v, to + i, n);
@@ -156,15 +156,15 @@ void store_tile(const TileOperand* operands, const Rows& y, const TilePlace& pla
 
 /// Types of one byte.
 template <DType dtype, bool sum>
-void store_bytes(const TileOperand* operands, const Rows& y, const TilePlace& place) {
+void store_bytes(const TileOperand* operands, const Rows& y, const TileRange& range) {
   TileBuffer wide;
-  const auto columns = static_cast<std::size_t>(place.columns);
-  for (std::int64_t r = 0; r < place.rows; ++r) {
+  const auto columns = static_cast<std::size_t>(range.columns);
+  for (std::int64_t r = 0; r < range.rows; ++r) {
     TileOperand rows[] = {operands[0], operands[sum ? 1 : 0]};
     for (TileOperand& row : rows) row.data += static_cast<std::size_t>(r) * row.row_step;
     for_tile<2>(rows, {wide.data, 0, 1, columns},
                 [](const Floats* v) HWY_ATTR { return sum ? hn::Add(v[0], v[1]) : v[0]; });
-    std::byte* const to = y.row(place.row + r) + place.column;
+    std::byte* const to = y.row(range.row + r) + range.column;
     if constexpr (dtype == DType::boolean)
       for (std::size_t i = 0; i < columns; ++i) to[i] = static_cast<std::byte>(wide.data[i] != 0);
     else write_quantized(wide.data, dtype, to, columns);
@@ -173,13 +173,13 @@ void store_bytes(const TileOperand* operands, const Rows& y, const TilePlace& pl
 
 /// store(values, to, n) for every vector of the tiles of some operands and of a result of int8.
 template <std::size_t count, class Store>
-HWY_INLINE void for_quantized(const TileOperand* operands, const Rows& y, const TilePlace& place, Store&& store) {
-  for (std::int64_t r = 0; r < place.rows; ++r) {
+HWY_INLINE void for_quantized(const TileOperand* operands, const Rows& y, const TileRange& range, Store&& store) {
+  for (std::int64_t r = 0; r < range.rows; ++r) {
     const float* from[count];
     for (std::size_t o = 0; o < count; ++o)
       from[o] = operands[o].data + static_cast<std::size_t>(r) * operands[o].row_step;
-    auto* const to = reinterpret_cast<std::int8_t*>(y.row(place.row + r)) + place.column;
-    for_vectors(static_cast<std::size_t>(place.columns), [&](std::size_t i, std::size_t n) HWY_ATTR {
+    auto* const to = reinterpret_cast<std::int8_t*>(y.row(range.row + r)) + range.column;
+    for_vectors(static_cast<std::size_t>(range.columns), [&](std::size_t i, std::size_t n) HWY_ATTR {
       Floats v[count];
       for (std::size_t o = 0; o < count; ++o) v[o] = load_n(from[o] + i * operands[o].column_step, n);
       store(v, to + i, n);
@@ -189,14 +189,14 @@ HWY_INLINE void for_quantized(const TileOperand* operands, const Rows& y, const 
 
 /// See TileSteps::store_quantized.
 template <bool sum>
-void store_quantized(const TileOperand* operands, const Rows& y, const TilePlace& place) {
+void store_quantized(const TileOperand* operands, const Rows& y, const TileRange& range) {
   constexpr std::size_t values = sum ? 2 : 1;
   const TileOperand* const p = operands + values;
   if (is_number(p[0]) && is_number(p[1]) && SharedScale::takes(*p[0].data)) {
     const SharedScale quantized(*p[0].data, *p[1].data);
     const Floats zero_point = load(p[1].data);
     const hn::RebindToUnsigned<FloatTag> bits;
-    return for_quantized<values>(operands, y, place, [&](const Floats* v, std::int8_t* to, std::size_t n) HWY_ATTR {
+    return for_quantized<values>(operands, y, range, [&](const Floats* v, std::int8_t* to, std::size_t n) HWY_ATTR {
       const Floats x = value_of<sum>(v), code = hn::IfThenElseZero(hn::Eq(x, x), hn::Add(quantized(x), zero_point));
       const hn::Rebind<std::uint8_t, FloatTag> narrow;
       const auto bytes = hn::TruncateTo(narrow, hn::BitCast(bits, code));
@@ -206,7 +206,7 @@ void store_quantized(const TileOperand* operands, const Rows& y, const TilePlace
       std::copy_n(buffer, n, reinterpret_cast<std::uint8_t*>(to));
     });
   }
-  for_quantized<values + 2>(operands, y, place, [&](const Floats* v, std::int8_t* to, std::size_t n) HWY_ATTR {
+  for_quantized<values + 2>(operands, y, range, [&](const Floats* v, std::int8_t* to, std::size_t n) HWY_ATTR {
     store_narrow(
         hn::ConvertTo(IntTag(), int8_values(hn::Add(hn::Round(hn::Div(value_of<sum>(v), v[values])), v[values + 1]))),
         to, n);

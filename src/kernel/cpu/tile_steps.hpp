@@ -9,13 +9,13 @@
 namespace cermet::cpu {
 
 /// Where a tile is in the results: rows as Rows counts them, and columns.
-struct TilePlace {
+struct TileRange {
   std::int64_t row = 0, rows = 1, column = 0, columns = 0;
   std::int64_t group = 0;  ///< of a grouped product
 };
 
 /// Stores a tile, or the sum of two, rounded.
-using TileStore = void (*)(const TileOperand* operands, const Rows& y, const TilePlace& place);
+using TileStore = void (*)(const TileOperand* operands, const Rows& y, const TileRange& range);
 
 /// Types of operands that tile programs read and of results that they store: what float32 holds, i32, and of operands
 /// i64, rounded.

@@ -13,8 +13,8 @@ constexpr const char* stream_header = "kernel/cuda/device/limits/stream.cuh";
 constexpr const char* product_header = "kernel/cuda/device/limits/product.cuh";
 constexpr std::uint32_t never = 0x9e3779b9u;  // an XOR that is as likely as any other, and harmless where it comes
 
-/// Places in the list of programs; the bulk ones and those of wgmma exist on devices of compute capability 9.0 only.
-enum Place : std::size_t { nothing, fma, load, load_copy, bulk_wide, bulk_narrow, bulk_copy, first_product };
+/// Indices in the list of programs; the bulk ones and those of wgmma exist on devices of compute capability 9.0 only.
+enum ProgramIndex : std::size_t { nothing, fma, load, load_copy, bulk_wide, bulk_narrow, bulk_copy, first_product };
 
 constexpr DType product_types[] = {DType::f16, DType::bf16, DType::f8_e4m3, DType::i8};
 constexpr int load_threads = 512, load_unroll = 4,

@@ -101,7 +101,7 @@ GeneratedType epilogue_type(const TileProgram& program, std::span<const Epilogue
   std::string body = members_of(program, program.results.front(), extras, column_sums);
   if (program.results.size() == 2)
     body +=
-        fmt::format("  struct Also {{\n{}  }};\n", members_of(program, program.results.back(), extras, column_sums));
+        fmt::format("  struct Second {{\n{}  }};\n", members_of(program, program.results.back(), extras, column_sums));
   std::string name = fmt::format("Epilogue_{:016x}", digest_of(body));
   std::string source = fmt::format("#include \"{}\"\n\nstruct {} {{\n{}}};\n", step_header, name, body);
   return {std::move(name), std::move(source)};

@@ -25,8 +25,8 @@ struct GeneratedType {
 };
 
 /// An epilogue as device/tile/epilogue.cuh describes it, for Program::prelude. `extras` are those of the program, in
-/// its order; a second result is that of the type's member Also. `column_sums`: the last of the program's inputs is the
-/// sum over the reduction of b's column.
+/// its order; a second result is that of the type's member Second. `column_sums`: the last of the program's inputs is
+/// the sum over the reduction of b's column.
 GeneratedType epilogue_type(const TileProgram& program, std::span<const EpilogueExtra> extras, bool column_sums);
 
 }  // namespace cermet::cuda

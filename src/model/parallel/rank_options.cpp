@@ -61,10 +61,10 @@ void check_ranks(const EngineOptions& options, int processes) {
   const std::string_view name = options.data_parallel > 1     ? "data_parallel"
                                 : options.expert_parallel > 1 ? "expert_parallel"
                                                               : "tensor_parallel";
-  const int ranks = ranks_of(options), all = ranks * options.data_parallel;
-  require(processes == 1 || processes == all, "{}: expected {}, the processes that were started together, found {}",
-          name, processes, all);
-  if (all == 1) return;
+  const int ranks = ranks_of(options), total = ranks * options.data_parallel;
+  require(processes == 1 || processes == total, "{}: expected {}, the processes that were started together, found {}",
+          name, processes, total);
+  if (total == 1) return;
   first_shard(options);
   if (shares_experts(options) && options.data_parallel % options.expert_parallel != 0)
     fail(Status::unsupported, "expert_parallel: expected a divisor of the {} engines of data_parallel, found {}",
@@ -90,9 +90,9 @@ EngineOptions options_of_rank(EngineOptions options, int rank, int ranks) {
   return options;
 }
 
-EngineOptions options_of_process(const EngineOptions& options, const comm::WorldPlace& place) {
+EngineOptions options_of_process(const EngineOptions& options, const comm::ProcessRank& process) {
   const bool shared_out = env::value(env::Name::CERMET_THREADS) != "0";
-  return options_of_rank(options, place.local_rank, shared_out ? 1 : place.local_size);
+  return options_of_rank(options, process.local_rank, shared_out ? 1 : process.local_size);
 }
 
 }  // namespace cermet

@@ -31,6 +31,6 @@ void check_model_can_be_shared(const std::filesystem::path& folder, const Engine
 /// alone reports what was loaded and compiled.
 EngineOptions options_of_rank(EngineOptions options, int rank, int ranks);
 /// The same of a process that was started with others, by what may have shared the cores out.
-EngineOptions options_of_process(const EngineOptions& options, const comm::WorldPlace& place);
+EngineOptions options_of_process(const EngineOptions& options, const comm::ProcessRank& process);
 
 }  // namespace cermet

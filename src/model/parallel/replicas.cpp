@@ -43,25 +43,25 @@ void run_rank(Communicator& world, const std::filesystem::path& folder, const En
 }  // namespace
 
 bool run_replicas(const std::filesystem::path& folder, const EngineOptions& options, const Body& body) {
-  const comm::WorldPlace place = comm::world_place();
-  check_ranks(options, place.size);
+  const comm::ProcessRank process = comm::process_rank();
+  check_ranks(options, process.size);
   check_model_can_be_shared(folder, options);
-  const int all = options.data_parallel * ranks_of(options);
-  if (place.size > 1) {
+  const int total = options.data_parallel * ranks_of(options);
+  if (process.size > 1) {
     const std::unique_ptr<Communicator> world = comm::join_world();
-    run_rank(*world, folder, options_of_process(options, place), body);
-    return place.rank == 0;
+    run_rank(*world, folder, options_of_process(options, process), body);
+    return process.rank == 0;
   }
-  std::vector<std::unique_ptr<Communicator>> group = comm::make_local_group(all);
+  std::vector<std::unique_ptr<Communicator>> group = comm::make_local_group(total);
   std::vector<std::jthread> threads;
-  for (int r = 1; r < all; ++r)
+  for (int r = 1; r < total; ++r)
     threads.emplace_back([&, r] {
       try {
-        run_rank(*group[static_cast<std::size_t>(r)], folder, options_of_rank(options, r, all), body);
+        run_rank(*group[static_cast<std::size_t>(r)], folder, options_of_rank(options, r, total), body);
       } catch (const std::exception&) {  // rank 0 has the error already
       }
     });
-  run_rank(*group[0], folder, options_of_rank(options, 0, all), body);
+  run_rank(*group[0], folder, options_of_rank(options, 0, total), body);
   return true;
 }
 

@@ -107,10 +107,10 @@ class Spread {
   BatchGenerator::Events own_events() {
     if (!leads())
       return {[this](std::size_t i, std::int32_t id) {
-                untold_.push_back({static_cast<std::uint32_t>(number(i)), id});
+                unsent_.push_back({static_cast<std::uint32_t>(number(i)), id});
               },
               [this](std::size_t i, const Generation& result) {
-                untold_.push_back({static_cast<std::uint32_t>(number(i)), -1 - static_cast<std::int32_t>(result.end)});
+                unsent_.push_back({static_cast<std::uint32_t>(number(i)), -1 - static_cast<std::int32_t>(result.end)});
               }};
     return {[this](std::size_t i, std::int32_t id) {
               if (events_.on_token) events_.on_token(number(i), id);
@@ -123,7 +123,7 @@ class Spread {
   /// All peers tell each other what they have, in as many messages as the one with most needs.
   Heard tell(bool cancelled, bool working) {
     Heard heard;
-    std::span<const Event> left(untold_);
+    std::span<const Event> left(unsent_);
     for (bool more = true; more;) {
       const std::span<const Event> now = left.first(std::min(left.size(), most_events));
       left = left.subspan(now.size());
@@ -139,7 +139,7 @@ class Spread {
         if (leads()) std::ranges::for_each(events, [&](const Event& event) { play(event); });
       }
     }
-    untold_.clear();
+    unsent_.clear();
     return heard;
   }
 
@@ -160,7 +160,7 @@ class Spread {
   Communicator& peers_;
   const BatchGenerator::Events& events_;
   std::int32_t passes_ = 1;  ///< of a round, where engines share experts
-  std::vector<Event> untold_;
+  std::vector<Event> unsent_;
   std::vector<Generation> results_;  ///< of other peers' requests, on rank 0
   BatchGenerator generator_;
 };

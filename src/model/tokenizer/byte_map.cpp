@@ -13,11 +13,11 @@ constexpr bool stands_for_itself(unsigned byte) {
   return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xFF && byte != 0xAD);
 }
 
-constexpr unsigned first_number = 0x100, characters = first_number + 68;  // 68 bytes do not stand for themselves
+constexpr unsigned first_number = 0x100, mapped_characters = first_number + 68;  // 68 bytes do not stand for themselves
 
 struct Tables {
   std::array<char32_t, 256> character{};
-  std::array<std::int16_t, characters> byte{};  ///< -1: stands for no byte
+  std::array<std::int16_t, mapped_characters> byte{};  ///< -1: stands for no byte
 };
 
 constexpr Tables tables = [] {
@@ -37,7 +37,7 @@ std::optional<std::string> bytes_of_name(std::string_view name) {
   std::string bytes;
   while (!name.empty()) {
     const Utf8Unit unit = first_utf8_unit(name);
-    if (!unit.valid || unit.code_point >= characters || tables.byte[unit.code_point] < 0) return std::nullopt;
+    if (!unit.valid || unit.code_point >= mapped_characters || tables.byte[unit.code_point] < 0) return std::nullopt;
     bytes += static_cast<char>(static_cast<unsigned char>(tables.byte[unit.code_point]));
     name.remove_prefix(unit.size);
   }

@@ -5,7 +5,7 @@
 
 namespace cermet::onnx {
 
-/// [N, blocks * C, H, W] as [N, C, H * b, W * b]; DCR has the blocks' rows and columns before the channels, CRD behind
+/// [N, blocks * C, H, W] as [N, C, H * b, W * b]; DCR has the blocks' rows and columns before the channels, CRD after
 /// them.
 void lower_depth_to_space(Lowering& l) {
   const Operand x = l.in(0);

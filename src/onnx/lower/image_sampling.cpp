@@ -19,12 +19,12 @@ void lower_affine_grid(Lowering& l) {
   for (const std::int64_t n : places) count *= n;
   Floats points(static_cast<std::size_t>(count * (axes + 1)), 1);
   for (std::int64_t i = 0; i < count; ++i)
-    for (std::int64_t a = axes - 1, rest = i; a >= 0; --a) {
+    for (std::int64_t a = axes - 1, remaining = i; a >= 0; --a) {
       const std::int64_t n = places[static_cast<std::size_t>(a)];
       const double step = 2 / static_cast<double>(align ? std::max<std::int64_t>(n - 1, 1) : n);
       points[static_cast<std::size_t>(i * (axes + 1) + axes - 1 - a)] =
-          -1 + (align ? 0 : step / 2) + static_cast<double>(rest % n) * step;
-      rest /= n;
+          -1 + (align ? 0 : step / 2) + static_cast<double>(remaining % n) * step;
+      remaining /= n;
     }
   if (count == 0) points.assign(1, 0);
   const Operand base =

@@ -10,7 +10,7 @@ Operand state_operand(Lowering& l, std::size_t i, bool swapped) {
   return x && swapped ? l.transpose(x, {1, 0, 2}) : x;
 }
 
-/// `further`: operands behind those that all layers have.
+/// `further`: operands after those that all layers have.
 void set_recurrent(Lowering& l, OpKind kind, Operand weight, Operand recurrence, Attributes attributes,
                    std::size_t further = 0) {
   const bool batch_first = l.integer("layout", 0) != 0;

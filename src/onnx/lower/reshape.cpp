@@ -11,7 +11,7 @@ void lower_reshape(Lowering& l) {
     return Dims(shape.begin(), shape.end());
   }() : l.dims_in(l.in(1));
   const bool allow_zero = l.integer("allowzero", 0) != 0;
-  std::optional<std::size_t> rest;
+  std::optional<std::size_t> inferred;
   Dim known = 1;
   for (std::size_t i = 0; i < to.size(); ++i) {
     if (to[i] == Dim(0) && !allow_zero) {
@@ -19,23 +19,23 @@ void lower_reshape(Lowering& l) {
       to[i] = from[i];
     }
     if (to[i] == Dim(-1)) {
-      l.expect(!rest, "shape: expected at most one -1, found several");
-      rest = i;
+      l.expect(!inferred, "shape: expected at most one -1, found several");
+      inferred = i;
     } else {
       known = known * to[i];
     }
   }
   const Dim total = product(from);
-  if (rest) {
+  if (inferred) {
     if (total == Dim(0) && known == Dim(0)) {
-      to[*rest] = 0;
+      to[*inferred] = 0;
     } else {
       const std::optional<Dim> left = known == Dim(0) ? std::nullopt : exact_quotient(total, known);
       if (!left && !(total.is_constant() && known.is_constant()))
         static_cast<void>(l.constant(total.is_constant() ? known : total));
       l.expect(left.has_value(), "shape: expected dimensions that {} elements fill, found {}", total.to_string(),
                to_string(to));
-      to[*rest] = *left;
+      to[*inferred] = *left;
     }
   } else if (total != known) {
     if (!total.is_constant()) static_cast<void>(l.constant(total));
@@ -48,7 +48,7 @@ void lower_reshape(Lowering& l) {
 void lower_flatten(Lowering& l) {
   const Operand x = l.in(0);
   const std::int64_t given = l.integer("axis", 1);
-  const int at = given == l.rank(x) ? l.rank(x) : l.axis(given, l.rank(x));  // behind the last too
+  const int at = given == l.rank(x) ? l.rank(x) : l.axis(given, l.rank(x));  // after the last too
   const Dims dims = l.dims(x);
   l.set(0, l.reshape(x, {product({dims.begin(), dims.begin() + at}), product({dims.begin() + at, dims.end()})}));
 }

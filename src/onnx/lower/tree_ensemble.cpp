@@ -108,11 +108,11 @@ Forest forest_of_ensemble(Lowering& l) {
 // ---- TreeEnsembleRegressor and TreeEnsembleClassifier
 
 using NodeKey = std::pair<std::int64_t, std::int64_t>;  ///< tree and node
-using NodePlaces = std::map<NodeKey, std::size_t>;
+using NodeIndices = std::map<NodeKey, std::size_t>;
 
-std::size_t place_of(Lowering& l, const NodePlaces& places, std::int64_t tree, std::int64_t node) {
-  const auto found = places.find({tree, node});
-  l.expect(found != places.end(), "nodes: expected node {} of tree {}, found none", node, tree);
+std::size_t index_of(Lowering& l, const NodeIndices& indices, std::int64_t tree, std::int64_t node) {
+  const auto found = indices.find({tree, node});
+  l.expect(found != indices.end(), "nodes: expected node {} of tree {}, found none", node, tree);
   return found->second;
 }
 
@@ -137,16 +137,16 @@ Forest forest_of_lists(Lowering& l, const std::string& weights) {
   const Floats splits = numbers_or_tensor(l, "nodes_values");
   l.expect(splits.size() == nodes && modes.size() == nodes,
            "attributes nodes_values and nodes_modes: expected {}, found {} and {}", nodes, splits.size(), modes.size());
-  NodePlaces places;
+  NodeIndices indices;
   for (std::size_t n = 0; n < nodes; ++n) {
-    l.expect(places.emplace(NodeKey{trees[n], ids[n]}, f.add()).second,
+    l.expect(indices.emplace(NodeKey{trees[n], ids[n]}, f.add()).second,
              "nodes: expected each once, found node {} of tree {} twice", ids[n], trees[n]);
     set_branch(l, f, n, modes[n]);
   }
   std::vector<bool> below(nodes);
   for (std::size_t n = 0; n < nodes; ++n) {
     if (f.is_leaf[n]) continue;
-    const std::size_t ways[] = {place_of(l, places, trees[n], yes[n]), place_of(l, places, trees[n], no[n])};
+    const std::size_t ways[] = {index_of(l, indices, trees[n], yes[n]), index_of(l, indices, trees[n], no[n])};
     for (const std::size_t way : ways) below[way] = true;
     f.feature[n] = features[n];
     f.split[n] = splits[n];
@@ -161,7 +161,7 @@ Forest forest_of_lists(Lowering& l, const std::string& weights) {
              of_tree = integers_of(l, weights + "_treeids", given.size()),
              of_node = integers_of(l, weights + "_nodeids", given.size());
   for (std::size_t i = 0; i < given.size(); ++i)
-    f.weights[place_of(l, places, of_tree[i], of_node[i])].emplace_back(to[i], given[i]);
+    f.weights[index_of(l, indices, of_tree[i], of_node[i])].emplace_back(to[i], given[i]);
   return f;
 }
 

@@ -82,8 +82,8 @@ void note_loss(Compilation& c, std::size_t first, std::size_t end, double second
   }
 }
 
-/// Steps [first, end) of one super-kernel that nobody asked to link. To choose kernels that join takes long, so those
-/// of single launches are looked at first.
+/// Steps [first, end) of one super-kernel that was not asked to be linked. To choose kernels that join takes long, so
+/// those of single launches are looked at first.
 void choose_faster(Compilation& c, const Forecast& forecast, std::size_t first, std::size_t end) {
   if (const double loss = forecast.loss(first, std::span(c.choices).subspan(first, end - first)); loss >= 0)
     return note_loss(c, first, end, loss);

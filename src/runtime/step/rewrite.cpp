@@ -22,15 +22,17 @@ RoundingClass wanted_rounding() {
 std::string step::rewrite(Compilation& c) {
   const FusionOptions& options = c.options.fusion;
   const std::span<const Rule> all = options.rules ? std::span<const Rule>(*options.rules) : rewrite_rules();
-  std::vector<Rule> some;
+  std::vector<Rule> chosen;
   if (options.mode != FusionMode::full)
-    std::ranges::copy_if(all, std::back_inserter(some), [&](const Rule& rule) { return applies(options.mode, rule); });
+    std::ranges::copy_if(all, std::back_inserter(chosen),
+                         [&](const Rule& rule) { return applies(options.mode, rule); });
   RewriteTrace trace;
   if (options.changes) trace.limit = options.changes->left();
   const RoundingClass most =
       options.rounding == Rounding::fast ? std::max(RoundingClass::fast, wanted_rounding()) : wanted_rounding();
-  Rewritten rewritten = cermet::rewrite(c.graph(), options.mode == FusionMode::full ? all : std::span<const Rule>(some),
-                                        {.most = most, .trace = options.changes ? &trace : nullptr});
+  Rewritten rewritten =
+      cermet::rewrite(c.graph(), options.mode == FusionMode::full ? all : std::span<const Rule>(chosen),
+                      {.most = most, .trace = options.changes ? &trace : nullptr});
   c.state->graph = std::move(rewritten.graph);
   for (RuleApplication& made : trace.applied)
     options.changes->made.push_back({std::string(made.rule), std::move(made.at), {}});

@@ -35,9 +35,9 @@ class Dealer {
   std::uint32_t best_for(const DealtLaunch& launch, double ready) const {
     if (launch.items % free_.size() == 0 || std::ranges::all_of(free_, [&](double time) { return time <= ready; }))
       return 0;
-    Place best = place_at(0, launch, ready);
+    Assignment best = assignment_at(0, launch, ready);
     for (std::uint32_t first = 1; first < free_.size(); ++first)
-      if (const Place place = place_at(first, launch, ready); place.before(best)) best = place;
+      if (const Assignment assignment = assignment_at(first, launch, ready); assignment.before(best)) best = assignment;
     return best.first;
   }
 
@@ -52,11 +52,11 @@ class Dealer {
     return last;
   }
 
-  struct Place {
+  struct Assignment {
     std::uint32_t first = 0;
     double end = 0, sum = 0;  ///< of its last block; of all of its blocks
 
-    bool before(const Place& other) const {
+    bool before(const Assignment& other) const {
       constexpr double tolerance = 1e-12;  // sums of equal times, in another order
       if (end < other.end - tolerance || end > other.end + tolerance) return end < other.end;
       return sum < other.sum - tolerance;
@@ -71,14 +71,14 @@ class Dealer {
     const std::uint32_t items = launch.items / blocks + (i < launch.items % blocks ? 1 : 0);
     return std::max(time, ready) + boundary_seconds_ + items * launch.item_seconds;
   }
-  Place place_at(std::uint32_t first, const DealtLaunch& launch, double ready) const {
-    Place place{first, 0, 0};
+  Assignment assignment_at(std::uint32_t first, const DealtLaunch& launch, double ready) const {
+    Assignment assignment{first, 0, 0};
     for (std::uint32_t i = 0; i < blocks_of(launch); ++i) {
       const double end = end_of(free_[(first + i) % free_.size()], i, launch, ready);
-      place.end = std::max(place.end, end);
-      place.sum += end;
+      assignment.end = std::max(assignment.end, end);
+      assignment.sum += end;
     }
-    return place;
+    return assignment;
   }
 
   double boundary_seconds_;

@@ -22,7 +22,7 @@ struct DealtLaunch {
 /// Seconds of one of a launch's items, where each SM has its share of the memory's speed; `work`: of the whole launch.
 double item_seconds(const Region& region, const Cost& work, std::uint32_t items);
 
-/// The block of each launch's item 0; item i is the i-th block's behind it, around the end. `needs`: as region_needs()
+/// The block of each launch's item 0; item i is the i-th block's after it, around the end. `needs`: as region_needs()
 /// says. Launches are dealt out in their order, each to where it ends soonest by the modelled times; of equal places to
 /// the blocks with the least to do, then to the lowest. So launches that follow each other begin at block 0, and those
 /// of independent branches lie side by side where they have fewer items than there are blocks.

@@ -63,7 +63,7 @@ struct Table {
       const auto parameters = plan.parameters(launch);
       if (!parameters.empty()) std::memcpy(bytes.data() + params_at[i], parameters.data(), parameters.size());
     }
-    for (const std::uint32_t end : ends) put(bytes, needs_at + 4 * std::int64_t{need++}, end);
+    for (const std::uint32_t last : ends) put(bytes, needs_at + 4 * std::int64_t{need++}, last);
   }
   /// Addresses, once it is known where the table will be, and where items meet.
   void settle(const std::byte* base, const std::byte* meeting) {

@@ -50,7 +50,7 @@ void Executable::State::plan_ahead() {
 }
 
 /// The pool's threads leave the session where a launch waits for other ranks, whose loops may need the same threads.
-/// With a barrier behind every launch there is no session. Errors say which launch of which region they are of.
+/// With a barrier after every launch there is no session. Errors say which launch of which region they are of.
 void Executable::State::walk_region(const SuperRegion& region, FunctionRef<void(const Launch& launch)> run) {
   const std::span<const Launch> all = std::as_const(plan).launches();
   const auto launch = [&](const Launch& one) {

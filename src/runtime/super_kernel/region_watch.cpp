@@ -76,7 +76,7 @@ class Watcher {
           if (entry->is_endless(Clock::now())) end(*entry);
         } catch (const std::exception& error) {
           log().debug("super-kernel: its progress cannot be read: {}",
-                      error.what());  // the device is gone; who uses it is told
+                      error.what());  // the device is gone; its users get the error
         }
       }
       const auto pause = std::min<Clock::duration>(

@@ -16,7 +16,7 @@ namespace cermet {
 struct WatchedRegion {
   const volatile walk::Stuck* flags = nullptr;  ///< in the host's memory
   const std::byte* progress =
-      nullptr;  ///< uint32 [blocks], in the device's: launches that a block has begun, all + 1 behind the last
+      nullptr;  ///< uint32 [blocks], in the device's: launches that a block has begun, all + 1 after the last
   std::uint32_t blocks = 0;
   std::vector<std::string> names;  ///< of the launches
   double patience = 0;             ///< seconds

@@ -62,7 +62,7 @@ std::optional<SuperBreak> why_apart(const Launch& launch, const SuperStep& step,
                                     const SuperLimits& limits);
 
 /// Regions by order: launches are taken in the order of the plan; one that is not marked with the name, or cannot join,
-/// ends a region, and the next begins behind it.
+/// ends a region, and the next begins after it.
 SuperFormation form_regions(const Plan& plan, const std::vector<SuperStep>& steps,
                             const std::vector<SuperKernel>& super_kernels, const SuperLimits& limits);
 /// The same into a formation whose memory is used again: where nothing breaks, nothing is allocated once it is large

@@ -61,13 +61,13 @@ class Waits {
     return (blocks_.has_workspace[before] && blocks_.has_workspace[block]) || overlap(later.results, earlier.results) ||
            overlap(later.results, earlier.operands) || overlap(later.operands, earlier.results);
   }
-  bool overlap(std::span<const ValueId> some, std::span<const ValueId> others) const {
-    return std::ranges::any_of(some, [&](ValueId a) {
-      return a && std::ranges::any_of(others, [&](ValueId b) { return b && overlap(a, b); });
+  bool overlap(std::span<const ValueId> left, std::span<const ValueId> right) const {
+    return std::ranges::any_of(left, [&](ValueId a) {
+      return a && std::ranges::any_of(right, [&](ValueId b) { return b && overlap(a, b); });
     });
   }
-  bool overlap(ValueId some, ValueId other) const {
-    const std::int32_t a = root(some), b = root(other);
+  bool overlap(ValueId left, ValueId right) const {
+    const std::int32_t a = root(left), b = root(right);
     if (a == b) return blocks_.graph.values()[static_cast<std::size_t>(a)].kind != ValueKind::constant;
     const std::int64_t at = offset(a), from = offset(b);
     return at >= 0 && from >= 0 && at < from + bytes(b) && from < at + bytes(a);

@@ -5,7 +5,7 @@
 namespace cermet {
 namespace {
 
-/// On an H200, in cycles of its clock under load. Measured: from a result, behind a release and an acquire, to the SM
+/// On an H200, in cycles of its clock under load. Measured: from a result, after a release and an acquire, to the SM
 /// that waits for it, where no weights are on their way; and a boundary of a captured graph whose launches overlap.
 constexpr double hop_cycles = 1506, launch_cycles = 2984;
 /// Fitted, so that a decode step of 83 boundaries loses the 69 us that were measured: barriers of a block, parameters,
@@ -18,7 +18,7 @@ constexpr double walk_start_seconds = 7.5e-6, graph_start_seconds = 5.3e-6;
 /// launch, one block an SM, no clusters. Measured between 0.67 (rows, a product of whole blocks) and 0.7 (attention in
 /// shares).
 constexpr double slower_body = 0.7;
-/// Nor less than rows of 16 KB were measured to lose: nobody measured shorter ones.
+/// Nor less than rows of 16 KB were measured to lose: shorter ones were not measured.
 constexpr double least_slower_seconds = 0.65e-6;
 
 /// Of what the dealer says is saved, 0.93 and 0.97 were (two and four branches). A fifth more is not counted, because
@@ -37,7 +37,7 @@ WalkCost walk_cost(std::span<const DealtLaunch> launches, std::span<const std::v
   const double boundary = (hop_cycles + block_cycles) / limits.clock_hz + queue;
   WalkCost cost{.walk = walk_start_seconds, .graph = graph_start_seconds};
   double in_turn = 0;
-  // Nobody measured products beside each other, whose weights share the memory's speed: they have all blocks here.
+  // Products beside each other, whose weights share the memory's speed, were not measured: they have all blocks here.
   std::vector<DealtLaunch> dealt(launches.begin(), launches.end());
   for (DealtLaunch& launch : dealt) {
     if (launch.items == 0) continue;

@@ -24,7 +24,7 @@ class UnlikeCandidates {
       : region_(region), threads_(threads), limits_(limits_of(region.target())) {}
 
   void add(const Choice& choice, std::vector<int> places) {
-    const std::size_t same = place_of(choice);
+    const std::size_t same = index_of(choice);
     if (same < list.size()) {
       if (list[same].places.empty()) list[same].places = std::move(places);
       return;
@@ -34,20 +34,22 @@ class UnlikeCandidates {
   }
 
   void mark_listed(const Choice& choice) {
-    if (const std::size_t same = place_of(choice); same < list.size()) list[same].is_listed = true;
+    if (const std::size_t same = index_of(choice); same < list.size()) list[same].is_listed = true;
   }
 
   std::vector<TuneCandidate> list;
 
  private:
-  using Way = std::tuple<const Kernel*, std::vector<cuda::Program>, std::int64_t>;  ///< with its programs and workspace
+  using CompiledChoice =
+      std::tuple<const Kernel*, std::vector<cuda::Program>, std::int64_t>;  ///< with its programs and workspace
 
   /// Of the candidate that runs alike; the end of the list where there is none.
-  std::size_t place_of(const Choice& choice) {
+  std::size_t index_of(const Choice& choice) {
     const Kernel& kernel = *choice.kernel;
     if (kernel.programs) {
-      Way way{&kernel, kernel.programs(region_, choice.config), kernel.workspace(region_, choice.config, threads_)};
-      return known_.emplace(std::move(way), list.size()).first->second;
+      CompiledChoice compiled{&kernel, kernel.programs(region_, choice.config),
+                              kernel.workspace(region_, choice.config, threads_)};
+      return known_.emplace(std::move(compiled), list.size()).first->second;
     }
     return static_cast<std::size_t>(std::ranges::find(list, choice, &TuneCandidate::choice) - list.begin());
   }
@@ -55,7 +57,7 @@ class UnlikeCandidates {
   const Region& region_;
   int threads_;
   DeviceLimits limits_;
-  std::map<Way, std::size_t> known_;
+  std::map<CompiledChoice, std::size_t> known_;
 };
 
 }  // namespace

@@ -29,7 +29,7 @@ std::size_t planned_candidates(const TuneMeans& means) {
       std::max(2.0, std::min(each * means.cores / program_seconds, each / (means.seconds + seconds_around))));
 }
 
-std::vector<cuda::Program> first_programs(const TuneJob& job, const TunePlace& place, const TuneOptions& options) {
+std::vector<cuda::Program> first_programs(const TuneJob& job, const TuneDevice& place, const TuneOptions& options) {
   const TuneCandidates candidates = tune_candidates(job.region, place.pool.size());
   TuneSearch search(candidates, options.search, options.seed);
   std::vector<Choice> choices;
@@ -38,7 +38,7 @@ std::vector<cuda::Program> first_programs(const TuneJob& job, const TunePlace& p
   return programs_of(job.region, choices);
 }
 
-TuneReport tune(const TuneJob& job, const TunePlace& place, const MeterOptions& metering, const TuneOptions& options) {
+TuneReport tune(const TuneJob& job, const TuneDevice& place, const MeterOptions& metering, const TuneOptions& options) {
   const TuneCandidates candidates = tune_candidates(job.region, place.pool.size());
   const std::vector<SymbolValues> sizes = sizes_of(job);
   const Region largest = with_sizes(job.region, sizes.front());

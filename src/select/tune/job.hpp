@@ -10,7 +10,7 @@
 
 namespace cermet {
 
-struct TunePlace {
+struct TuneDevice {
   ThreadPool& pool;
   DeviceQueue queue;              ///< null: the CPU
   CompileAhead* ahead = nullptr;  ///< of a queue with programs
@@ -28,9 +28,9 @@ struct TuneMeans {
 std::size_t planned_candidates(const TuneMeans& means);
 
 /// Programs of the candidates that tuning the job would measure first.
-std::vector<cuda::Program> first_programs(const TuneJob& job, const TunePlace& place, const TuneOptions& options);
+std::vector<cuda::Program> first_programs(const TuneJob& job, const TuneDevice& place, const TuneOptions& options);
 /// Measures at the maxima, and what is fastest there also at the other sizes, where it must not be slower than without
 /// tuning.
-TuneReport tune(const TuneJob& job, const TunePlace& place, const MeterOptions& metering, const TuneOptions& options);
+TuneReport tune(const TuneJob& job, const TuneDevice& place, const MeterOptions& metering, const TuneOptions& options);
 
 }  // namespace cermet

@@ -18,10 +18,10 @@ OperandSets::OperandSets(const Region& region, const Kernel& kernel, const Devic
                          const OperandValues& values)
     : region_(region), kernel_(kernel), queue_(queue), pool_(pool), values_(values) {
   for (std::size_t i = 0; i < region.operands.size(); ++i)
-    inputs_.push_back(region.has(i) ? place(region.operand_type(i), layout_of(i)) : Place{});
+    inputs_.push_back(region.has(i) ? allocate(region.operand_type(i), layout_of(i)) : Slice{});
   for (std::size_t o = 0; o < region.results.size(); ++o) {
     const auto shared = shared_operand(region, o);
-    outputs_.push_back(shared ? inputs_[*shared] : place(region.result_type(o), nullptr));
+    outputs_.push_back(shared ? inputs_[*shared] : allocate(region.result_type(o), nullptr));
   }
 }
 
@@ -67,14 +67,14 @@ const WeightLayout* OperandSets::layout_of(std::size_t i) const {
   return region_.is_constant(i) ? kernel_.weight_layout(region_, i) : nullptr;
 }
 
-OperandSets::Place OperandSets::place(const TensorType& type, const WeightLayout* layout) {
-  const Place place{set_bytes_, layout ? packed_bytes(*layout, type) : type.bytes().constant()};
-  set_bytes_ += round_up(place.bytes, alignment);
-  return place;
+OperandSets::Slice OperandSets::allocate(const TensorType& type, const WeightLayout* layout) {
+  const Slice slice{set_bytes_, layout ? packed_bytes(*layout, type) : type.bytes().constant()};
+  set_bytes_ += round_up(slice.bytes, alignment);
+  return slice;
 }
 
-TensorView OperandSets::view(std::int64_t set, const Place& place, const TensorType& type) const {
-  return {at(set, place), type.dtype, bind(type.dims, {})};
+TensorView OperandSets::view(std::int64_t set, const Slice& slice, const TensorType& type) const {
+  return {at(set, slice), type.dtype, bind(type.dims, {})};
 }
 
 void OperandSets::copy(std::byte* to, const std::byte* from, std::int64_t bytes) {

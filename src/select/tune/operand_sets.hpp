@@ -30,16 +30,16 @@ class OperandSets {
   std::span<const TensorView> outputs(std::int64_t set) const { return views_[static_cast<std::size_t>(set)].outputs; }
 
  private:
-  struct Place {
+  struct Slice {
     std::int64_t offset = 0, bytes = 0;
   };
   struct Views {
     std::vector<TensorView> inputs, outputs;
   };
   const WeightLayout* layout_of(std::size_t i) const;
-  Place place(const TensorType& type, const WeightLayout* layout);
-  TensorView view(std::int64_t set, const Place& place, const TensorType& type) const;
-  std::byte* at(std::int64_t set, const Place& place) const { return base_ + set * set_bytes() + place.offset; }
+  Slice allocate(const TensorType& type, const WeightLayout* layout);
+  TensorView view(std::int64_t set, const Slice& slice, const TensorType& type) const;
+  std::byte* at(std::int64_t set, const Slice& slice) const { return base_ + set * set_bytes() + slice.offset; }
   void draw(std::int64_t sets);
   void pack(std::size_t i, std::int64_t sets);
   void copy(std::byte* to, const std::byte* from, std::int64_t bytes);
@@ -49,7 +49,7 @@ class OperandSets {
   DeviceQueue queue_;
   ThreadPool& pool_;
   OperandValues values_;
-  std::vector<Place> inputs_, outputs_;
+  std::vector<Slice> inputs_, outputs_;
   std::int64_t set_bytes_ = 0;
   DeviceBuffer device_memory_;
   AlignedBuffer host_memory_;

@@ -175,13 +175,13 @@ Cost bench_cost(const Region& region, const OperandValues& values) {
   // Both counts grow linearly with the tokens of the contexts.
   Problem without = problem;
   without.inputs[3]->dims[1] = 0;
-  const Cost rest = cost_of(without);
+  const Cost others = cost_of(without);
   const std::int64_t sequences = problem.size(3, 0), capacity = context_capacity(problem);
   double tokens = 0;
   for (std::int64_t i = 0; i < sequences; ++i) tokens += static_cast<double>(uneven_length(capacity, i));
   const double share = tokens / static_cast<double>(std::max<std::int64_t>(1, sequences * capacity));
-  cost.bytes = rest.bytes + share * (cost.bytes - rest.bytes);
-  cost.operations = rest.operations + share * (cost.operations - rest.operations);
+  cost.bytes = others.bytes + share * (cost.bytes - others.bytes);
+  cost.operations = others.operations + share * (cost.operations - others.operations);
   return cost;
 }
 

@@ -36,11 +36,11 @@ std::vector<std::size_t> by_cost(const std::vector<TuneCandidate>& list) {
 /// The same with the first of each kernel and modelled time before the others: models do not see every field, and alike
 /// candidates teach little.
 std::vector<std::size_t> unlike_first(const std::vector<TuneCandidate>& list, const std::vector<std::size_t>& order) {
-  std::vector<std::size_t> first, rest;
+  std::vector<std::size_t> first, later;
   std::set<std::pair<const Kernel*, double>> seen;
   for (const std::size_t i : order)
-    (seen.emplace(list[i].choice.kernel, list[i].modelled).second ? first : rest).push_back(i);
-  first.insert(first.end(), rest.begin(), rest.end());
+    (seen.emplace(list[i].choice.kernel, list[i].modelled).second ? first : later).push_back(i);
+  first.insert(first.end(), later.begin(), later.end());
   return first;
 }
 
@@ -110,14 +110,14 @@ std::vector<std::size_t> TuneSearch::next(std::size_t most) {
 
 void TuneSearch::tell(std::size_t candidate, std::optional<double> seconds) {
   std::erase(pending_, candidate);
-  const double least = told_.empty() ? 0 : std::ranges::min(told_, {}, &Told::seconds).seconds;
+  const double least = observations_.empty() ? 0 : std::ranges::min(observations_, {}, &Observation::seconds).seconds;
   advanced_ = advanced_ || (seconds && *seconds < advance * least);
-  told_.push_back({candidate, seconds ? *seconds : std::numeric_limits<double>::infinity()});
+  observations_.push_back({candidate, seconds ? *seconds : std::numeric_limits<double>::infinity()});
 }
 
 std::size_t TuneSearch::propose() {
   const std::size_t count = candidates_.list.size() - left_;
-  const bool estimates = kind_ == SearchKind::bayes && count >= startup_ && !told_.empty();
+  const bool estimates = kind_ == SearchKind::bayes && count >= startup_ && !observations_.empty();
   if (estimates && count % explored_every != 0) {
     const std::optional<std::size_t> near = count % estimated_every != 0 ? propose_near_best() : std::nullopt;
     return near ? *near : propose_by_estimate();
@@ -136,8 +136,8 @@ std::size_t TuneSearch::propose() {
 /// The neighbour of the fastest, or of the second, that differs in one field alone: by modelled time, then by how far
 /// the field's value is.
 std::optional<std::size_t> TuneSearch::propose_near_best() const {
-  std::vector<Told> sorted = told_;
-  std::ranges::stable_sort(sorted, {}, &Told::seconds);
+  std::vector<Observation> sorted = observations_;
+  std::ranges::stable_sort(sorted, {}, &Observation::seconds);
   const std::vector<TuneCandidate>& list = candidates_.list;
   for (std::size_t i = 0; i < std::min(improved_candidates, sorted.size()) && std::isfinite(sorted[i].seconds); ++i) {
     const TuneCandidate& best = list[sorted[i].candidate];
@@ -156,8 +156,8 @@ std::optional<std::size_t> TuneSearch::propose_near_best() const {
 }
 
 std::size_t TuneSearch::propose_by_estimate() {
-  std::vector<Told> sorted = told_;
-  std::ranges::stable_sort(sorted, {}, &Told::seconds);
+  std::vector<Observation> sorted = observations_;
+  std::ranges::stable_sort(sorted, {}, &Observation::seconds);
   const auto good = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(sorted.size()))));
   ParzenFields likely(candidates_, cost_places_), others(candidates_, cost_places_);
   for (std::size_t i = 0; i < sorted.size(); ++i)

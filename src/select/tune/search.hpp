@@ -30,7 +30,7 @@ class TuneSearch {
   void tell(std::size_t candidate, std::optional<double> seconds);
 
  private:
-  struct Told {
+  struct Observation {
     std::size_t candidate;
     double seconds;  ///< infinite where none was given
   };
@@ -46,7 +46,7 @@ class TuneSearch {
   std::vector<bool> given_;
   bool advanced_ = false;  ///< one was much faster than all before, and no neighbour of it was proposed yet
   std::size_t next_ = 0, left_ = 0, startup_ = 0;
-  std::vector<Told> told_;
+  std::vector<Observation> observations_;
   std::vector<std::size_t> pending_;  ///< proposed, without a time yet
 };
 

@@ -191,7 +191,7 @@ class Maker {
   void image();
   void written_out();
 
-  /// Values that nobody reads are results, and some others.
+  /// Unread values are results, and some others.
   void finish() {
     std::erase_if(made_.sizes, [this](std::int64_t size) {  // windows may need more
       SymbolValues symbols;

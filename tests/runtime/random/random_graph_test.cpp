@@ -1,4 +1,4 @@
-// Thousands of graphs nobody wrote: fused must be what unfused is.
+// Thousands of random graphs: fused must be what unfused is.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -87,7 +87,7 @@ SuperKernelSelection marks_of(const Graph& graph, std::uint64_t seed, const std:
 }
 
 struct RegionCount {
-  std::size_t formed = 0, noted = 0;  ///< of two launches or more; and of those that told when their tasks ran
+  std::size_t formed = 0, noted = 0;  ///< of two launches or more; and of those whose tasks have times
 };
 
 /// Whether runs with `options` give the bits of runs with `plain` ones.

@@ -71,7 +71,7 @@ void Maker::shape() {
       std::ranges::shuffle(permutation, random_);
       return keep(apply(OpKind::transpose, {x}, {{"permutation", permutation}}));
     }
-    case 1: {  // joins or splits dimensions behind the first, or all
+    case 1: {  // joins or splits dimensions after the first, or all
       Ints to{0, -1};
       if (rank(x) == 2 && dims[1].is_constant() && dims[1].constant() % 2 == 0)
         to = one_in(2) ? Ints{0, 2, dims[1].constant() / 2} : Ints{0, dims[1].constant() / 2, 2};
@@ -170,7 +170,7 @@ void Maker::product() {
   if (one_in(2)) operands.push_back(weight(t, {n}));
   ValueId y = apply(OpKind::linear, operands);
   keep(y);
-  if (one_in(2)) {  // what compilers look for behind a product
+  if (one_in(2)) {  // what compilers look for after a product
     if (one_in(2)) y = apply(OpKind::add, {y, weight(t, {n})});
     if (one_in(2)) y = apply(any(std::vector<OpKind>{OpKind::relu, OpKind::silu, OpKind::gelu}), {y});
     keep(y);

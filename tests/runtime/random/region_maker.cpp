@@ -107,7 +107,7 @@ class RegionMaker {
     ++made_.breaks;
   }
 
-  /// What nobody reads is a result.
+  /// An unread value is a result.
   void finish() {
     int count = 0;
     for (const Values* list : {&results_, &narrow_, &wide_, &rows_})

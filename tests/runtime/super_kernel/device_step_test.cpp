@@ -135,7 +135,7 @@ TEST_F(DeviceStep, ARegionThatWouldLoseRunsAsLaunchesOrIsRefused) {
       << text;
 }
 
-/// As a user sees it: who asks for the results is told, and the run after that is right.
+/// As a user sees it: reading the results is an error, and the run after that is right.
 TEST_F(DeviceStep, ASessionSaysThatItsRunGaveUpAWait) {
   Step step("cuda", "decode", "profile=1");
   const std::vector<std::byte> expected = step.run();
@@ -151,7 +151,7 @@ TEST_F(DeviceStep, ASessionSaysThatItsRunGaveUpAWait) {
   for (int run = 0; run < 3; ++run) EXPECT_EQ(step.run(), expected);
 }
 
-/// Launches half of the thread blocks that it is told to.
+/// Launches half of the thread blocks that it is announced to.
 class HalfStream final : public Stream {
  public:
   explicit HalfStream(Stream& stream) : stream_(stream) {}
@@ -215,10 +215,10 @@ TEST_F(DeviceStep, TasksTellWhenTheyRan) {
   for (const TaskTime& task : tasks) {
     EXPECT_LE(task.begin, task.ready);
     EXPECT_LE(task.ready, task.end);
-    EXPECT_LE(task.end, task.told);
-    EXPECT_LT(task.told, 10) << "in seconds; under a sanitizer a step takes some tenths";
+    EXPECT_LE(task.end, task.announced);
+    EXPECT_LT(task.announced, 10) << "in seconds; under a sanitizer a step takes some tenths";
     EXPECT_GE(task.begin, ends[task.block]) << "tasks of a block follow each other";
-    ends[task.block] = task.told;
+    ends[task.block] = task.announced;
     steps.insert(task.step);
   }
   EXPECT_EQ(steps.size(), region.last_step - region.first_step + 1);

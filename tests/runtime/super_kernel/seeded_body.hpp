@@ -10,7 +10,7 @@
 
 namespace cermet {
 
-/// A launch whose body streams no weights and leaves no numbers to other items, behind the first one.
+/// A launch whose body streams no weights and leaves no numbers to other items, after the first one.
 inline std::size_t seeded_launch(const Step& step) {
   const auto found = std::ranges::find_if(
       step.programs, [&](const cuda::Program& p) { return !p.walk && &p != &step.programs.front(); });

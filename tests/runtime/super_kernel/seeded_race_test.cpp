@@ -1,6 +1,6 @@
 // A walk with a race in shared memory, for compute-sanitizer's racecheck: script/test-gpu says whether it is reported,
-// and fails where one is in the same walk with the barriers that end the race. Outside of the tool both pass: nobody
-// looks at what the body computes.
+// and fails where one is in the same walk with the barriers that end the race. Outside of the tool both pass: what the
+// body computes is not checked.
 #include "jit/walk.hpp"
 #include "tests/model/plugin.hpp"
 #include "tests/runtime/super_kernel/seeded_body.hpp"
@@ -10,8 +10,8 @@ namespace {
 
 enum class Barriers : std::uint8_t { kept, taken_away };
 
-/// Threads store a word each and load that of the next warp, several times, so that loads come behind stores and stores
-/// behind loads. By instructions that no compiler moves or drops.
+/// Threads store a word each and load that of the next warp, several times, so that loads come after stores and stores
+/// after loads. By instructions that no compiler moves or drops.
 void seed_race(cuda::Program& program, Barriers barriers) {
   const std::string barrier = barriers == Barriers::kept ? "      team.sync();\n" : "";
   program.threads = jit::walk_threads;

@@ -47,7 +47,7 @@ Needs one_after_the_other(std::size_t launches) {
 }
 
 /// Launches that stream weights to all blocks, and others, which move so many bytes each. The modelled times of
-/// products matter to nobody: a chain has no branches, and products lose nothing beside their boundaries.
+/// products do not matter: a chain has no branches, and products lose nothing beside their boundaries.
 MeasuredRegion chain(const std::string& name, std::uint32_t products, std::uint32_t others, double other_bytes,
                      std::int64_t spilled, double graph, double walk) {
   std::vector<DealtLaunch> launches(products, {blocks, 5 * us, true});

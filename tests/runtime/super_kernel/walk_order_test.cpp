@@ -77,7 +77,7 @@ TEST(WalkOrder, AMissingWaitIsFound) {
   EXPECT_GT(found, tried / 2) << "of " << tried;
 }
 
-/// A launch that waits for one behind it.
+/// A launch that waits for one after it.
 TEST(WalkOrder, ADeadlockIsFound) {
   RandomPlan random(1);
   Launch launch;

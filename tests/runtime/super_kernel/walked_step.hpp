@@ -203,8 +203,8 @@ struct Step {
 };
 
 /// Blocks of a walk that go on in any order. Each takes its items of one launch after the other: every blocks-th, from
-/// its place behind the launch's first block on (`first_block`; empty: 0). It waits for the launches that it needs, and
-/// arrives once behind its own. Nothing where all end, and each item began when all launches that write what its own
+/// its place after the launch's first block on (`first_block`; empty: 0). It waits for the launches that it needs, and
+/// arrives once after its own. Nothing where all end, and each item began when all launches that write what its own
 /// touches, or touch what that writes, had ended.
 /// `needs` begin with the launch `first`.
 inline std::string walk_in_any_order(const Plan& plan, std::uint32_t blocks, std::uint64_t seed, const Needs& needs,

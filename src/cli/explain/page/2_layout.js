@@ -8,7 +8,7 @@ function rankNodes() {
   edges.forEach(edge => { edge.from.outof.push(edge); edge.to.into.push(edge); });
   const inOrder = nodes.slice().sort((a, b) => a.order - b.order);
   inOrder.forEach(node => node.into.forEach(edge => { node.rank = Math.max(node.rank, edge.from.rank + 1); }));
-  for (let i = inOrder.length - 1; i >= 0; --i) {  // what waits for nobody stands above its first reader
+  for (let i = inOrder.length - 1; i >= 0; --i) {  // what waits for nothing stands above its first reader
     const node = inOrder[i];
     if (node.outof.length && node.into.every(edge => edge.from.kind === "input"))
       node.rank = Math.max(node.rank, Math.min(...node.outof.map(edge => edge.to.rank)) - 1);

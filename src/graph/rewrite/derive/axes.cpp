@@ -51,23 +51,23 @@ std::optional<std::vector<AxisList>> Axes::group(const AxisList& list, const Dim
   for (const Dim& whole : extents) {
     if (whole == Dim(0)) return {};
     AxisList taken;
-    for (Dim rest = whole; rest != Dim(1);) {
+    for (Dim remaining = whole; remaining != Dim(1);) {
       if (left.empty()) return {};
       const Axis next = left.front();
-      if (const auto quotient = exact_quotient(rest, extent(next))) {
-        rest = *quotient;
+      if (const auto quotient = exact_quotient(remaining, extent(next))) {
+        remaining = *quotient;
         taken.push_back(next);
         left.pop_front();
         continue;
       }
-      const auto inner = exact_quotient(extent(next), rest);
+      const auto inner = exact_quotient(extent(next), remaining);
       if (!inner) return {};
-      const Axis first = add(rest), second = add(*inner);
+      const Axis first = add(remaining), second = add(*inner);
       all_[static_cast<std::size_t>(next)].outer = first;
       all_[static_cast<std::size_t>(next)].inner = second;
       taken.push_back(first);
       left.front() = second;
-      rest = 1;
+      remaining = 1;
     }
     dims.push_back(std::move(taken));
   }

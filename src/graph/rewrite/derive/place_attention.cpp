@@ -59,7 +59,7 @@ class Placement {
   }
 
  private:
-  /// What the views behind the matmul make of its result, as long as nothing else reads it.
+  /// What the views after the matmul make of its result, as long as nothing else reads it.
   void follow() {
     results_.push_back(form_.result);
     for (;;) {

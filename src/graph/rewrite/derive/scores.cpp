@@ -95,9 +95,9 @@ class ScoreSearch {
   bool scaled(const Node& node, const IndexedValue& value, double factor) {
     for (const std::size_t side : {0, 1}) {
       const auto number = number_of(editor_, node.inputs[1 - side]);
-      const auto rest = whole(node.inputs[side], value);
-      if (!number || !rest || (node.op == OpKind::div && side == 1)) continue;
-      return walk(*rest, node.op == OpKind::mul ? factor * *number : factor / *number);
+      const auto other = whole(node.inputs[side], value);
+      if (!number || !other || (node.op == OpKind::div && side == 1)) continue;
+      return walk(*other, node.op == OpKind::mul ? factor * *number : factor / *number);
     }
     return stop(fmt::format("{} of scores by '{}', which is not one number", definition(node.op).name,
                             editor_.value(node.inputs[1]).name));
@@ -105,16 +105,16 @@ class ScoreSearch {
 
   bool added(const Node& node, const IndexedValue& value, double factor) {
     for (const std::size_t side : {0, 1}) {
-      const auto rest = whole(node.inputs[side], value);
+      const auto other = whole(node.inputs[side], value);
       auto dims = axes_.broadcast(value.dims, editor_.value(node.inputs[1 - side]).type.dims);
-      if (!rest || !dims) continue;
+      if (!other || !dims) continue;
       const Scores before = scores;
       if (uniform_of(editor_, node.inputs[1 - side]) == 0)
-        return walk(*rest, node.op == OpKind::sub && side == 1 ? -factor : factor);
-      const double of_rest = node.op == OpKind::sub && side == 1 ? -factor : factor,
+        return walk(*other, node.op == OpKind::sub && side == 1 ? -factor : factor);
+      const double of_other = node.op == OpKind::sub && side == 1 ? -factor : factor,
                    of_term = node.op == OpKind::sub && side == 0 ? -factor : factor;
       scores.biases.push_back({{node.inputs[1 - side], std::move(*dims)}, of_term});
-      if (walk(*rest, of_rest)) return true;
+      if (walk(*other, of_other)) return true;
       scores = before;
     }
     return false;
@@ -122,10 +122,10 @@ class ScoreSearch {
 
   bool masked(const Node& node, const IndexedValue& value, double factor) {
     for (const std::size_t side : {1, 2}) {
-      const auto rest = whole(node.inputs[side], value);
+      const auto other = whole(node.inputs[side], value);
       const auto number = number_of(editor_, node.inputs[3 - side]);
       auto dims = axes_.broadcast(value.dims, editor_.value(node.inputs[0]).type.dims);
-      if (!rest || !number || !dims) continue;
+      if (!other || !number || !dims) continue;
       const double score = *number * factor;
       const bool is_excluded = score == -std::numeric_limits<double>::infinity();
       if (!scores.biases.empty() && !is_excluded) return stop("something is added to the score of masked keys");
@@ -133,7 +133,7 @@ class ScoreSearch {
       const Scores before = scores;
       scores.masked_score = score;
       scores.masks.push_back({{node.inputs[0], std::move(*dims)}, 1, side == 2});
-      if (walk(*rest, factor)) return true;
+      if (walk(*other, factor)) return true;
       scores = before;
     }
     return false;

@@ -28,14 +28,14 @@ bool reduces_something(const Match& m) {
 std::optional<Attributes> at_once(const Match& m) {
   const Attributes first = m.attributes(0), second = m.attributes(1);
   if (first.flag("keepdims") != second.flag("keepdims") || !first.text("out_dtype").empty()) return {};
-  const int rank = m.type("x").rank(), rest = m.type("s").rank();
+  const int rank = m.type("x").rank(), reduced_rank = m.type("s").rank();
   const std::vector<int> gone = wrap_axes(first.integers("axes"), rank);
   std::vector<int> left(static_cast<std::size_t>(rank));
   std::iota(left.begin(), left.end(), 0);
   if (!first.flag("keepdims"))
     std::erase_if(left, [&](int axis) { return std::ranges::find(gone, axis) != gone.end(); });
   Ints axes(gone.begin(), gone.end());
-  for (const int axis : wrap_axes(second.integers("axes"), rest))
+  for (const int axis : wrap_axes(second.integers("axes"), reduced_rank))
     if (std::ranges::find(axes, left[static_cast<std::size_t>(axis)]) == axes.end())
       axes.push_back(left[static_cast<std::size_t>(axis)]);
   std::ranges::sort(axes);

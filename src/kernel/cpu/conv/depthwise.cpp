@@ -20,9 +20,9 @@ namespace {
 constexpr int places = depthwise_places;
 constexpr auto lane_count = static_cast<std::int64_t>(hn::MaxLanes(FloatTag()));
 
-/// A few neighbouring places in a row of a block, or those in two rows. By itself, because a copy of the block would
+/// A few neighbouring pixels in a row of a block, or those in two rows. By itself, because a copy of the block would
 /// wait for the members that callers have just written, and these for all stores before them.
-struct Places {
+struct PixelRun {
   const float* x;
   std::int64_t low, high, count;
   float* y;
@@ -72,7 +72,7 @@ HWY_INLINE void add_taps(Floats x, const Floats (&w)[sizeof...(k)], Sums& sums, 
 
 /// Adds element j of a row to results of one row, or of two: an element of x is loaded once.
 template <int stride, Edges edges, int j, int taps, class... Rows>
-HWY_INLINE void add_element(const DepthwiseBlock& b, const Places& p, const float*& x, Rows&... rows) {
+HWY_INLINE void add_element(const DepthwiseBlock& b, const PixelRun& p, const float*& x, Rows&... rows) {
   if (!edges.checked || (j >= p.low && j < p.high)) {
     const Floats value = load(x);
     (add_taps<stride, j>(value, rows.w, rows.sums, std::make_integer_sequence<int, taps>()), ...);
@@ -80,15 +80,15 @@ HWY_INLINE void add_element(const DepthwiseBlock& b, const Places& p, const floa
   x += b.pixel;
 }
 template <int taps, int stride, Edges edges, int... j, class... Rows>
-HWY_INLINE void add_elements(const DepthwiseBlock& b, const Places& p, const float* x, std::integer_sequence<int, j...>,
-                             Rows&... rows) {
+HWY_INLINE void add_elements(const DepthwiseBlock& b, const PixelRun& p, const float* x,
+                             std::integer_sequence<int, j...>, Rows&... rows) {
   x += edges.low * b.pixel;
   (add_element<stride, edges, edges.low + j, taps>(b, p, x, rows...), ...);
 }
 
 /// Adds a row of x with one row of taps.
 template <int taps, int stride, Edges edges>
-HWY_INLINE void add_row(const DepthwiseBlock& b, const Places& p, const float* x, const float* weight, Sums& sums) {
+HWY_INLINE void add_row(const DepthwiseBlock& b, const PixelRun& p, const float* x, const float* weight, Sums& sums) {
   TapsAndSums<taps> row{{}, sums};
   load_taps(b, weight, row.w, std::make_integer_sequence<int, taps>());
   add_elements<taps, stride, edges>(
@@ -97,7 +97,7 @@ HWY_INLINE void add_row(const DepthwiseBlock& b, const Places& p, const float* x
 
 /// The same with two rows of taps, of results above each other.
 template <int taps, int stride, Edges edges>
-HWY_INLINE void add_row(const DepthwiseBlock& b, const Places& p, const float* x, const float* weight, Sums& sums,
+HWY_INLINE void add_row(const DepthwiseBlock& b, const PixelRun& p, const float* x, const float* weight, Sums& sums,
                         const float* weight_below, Sums& sums_below) {
   TapsAndSums<taps> row{{}, sums}, below{{}, sums_below};
   load_taps(b, weight, row.w, std::make_integer_sequence<int, taps>()),
@@ -119,25 +119,25 @@ HWY_INLINE void add_any_row(const DepthwiseBlock& b, std::int64_t low, std::int6
   }
 }
 
-HWY_INLINE void store_sum(Floats sum, const TapStore& s, const Places& p, Floats bias, Floats low, Floats high,
+HWY_INLINE void store_sum(Floats sum, const TapStore& s, const PixelRun& p, Floats bias, Floats low, Floats high,
                           std::int64_t first, std::int64_t place) {
   if (s.bias) sum = hn::Add(sum, bias);
   if (p.residual) sum = hn::Add(sum, load(p.residual + place * s.residual_step + first));
   store(clamp(sum, low, high), p.y + place * s.y_step + first);
 }
 template <int... i>
-HWY_INLINE void store_sums(const Sums& sums, const TapStore& s, const Places& p, std::int64_t first,
+HWY_INLINE void store_sums(const Sums& sums, const TapStore& s, const PixelRun& p, std::int64_t first,
                            std::integer_sequence<int, i...>) {
   const auto low = hn::Set(FloatTag(), s.low), high = hn::Set(FloatTag(), s.high);
   const Floats bias = s.bias ? load(s.bias + first) : hn::Zero(FloatTag());
   ((i < p.count ? store_sum(sums[i], s, p, bias, low, high, first, i) : void()), ...);
 }
-HWY_INLINE void store_sums(const Sums& sums, const TapStore& s, const Places& p, std::int64_t first) {
+HWY_INLINE void store_sums(const Sums& sums, const TapStore& s, const PixelRun& p, std::int64_t first) {
   store_sums(sums, s, p, first, std::make_integer_sequence<int, places>());
 }
 
 /// The place below.
-HWY_INLINE Places below_of(const DepthwiseBlock& b, const TapStore& to, const Places& p) {
+HWY_INLINE PixelRun below_of(const DepthwiseBlock& b, const TapStore& to, const PixelRun& p) {
   return {p.x + b.place_row_step,
           p.low,
           p.high,
@@ -149,7 +149,7 @@ HWY_INLINE Places below_of(const DepthwiseBlock& b, const TapStore& to, const Pl
 /// The sums of one row of results, of `columns` >= 16 channels, vector after vector; the last one may overlap the one
 /// before. For any row of taps where `taps` is 0.
 template <int taps, int stride, Edges edges>
-HWY_INLINE void multiply_one(const DepthwiseBlock& b, const TapStore& to, const Places& p, std::int64_t place_row) {
+HWY_INLINE void multiply_one(const DepthwiseBlock& b, const TapStore& to, const PixelRun& p, std::int64_t place_row) {
   for (std::int64_t first = 0; first < b.columns; first += lane_count) {
     const std::int64_t at = std::min(first, b.columns - lane_count);
     Sums sums;
@@ -167,8 +167,8 @@ HWY_INLINE void multiply_one(const DepthwiseBlock& b, const TapStore& to, const 
 
 /// The sums of two rows of results, which are a row of x apart: a row that both read is loaded once.
 template <int taps, int stride, Edges edges>
-HWY_INLINE void multiply_two(const DepthwiseBlock& b, const TapStore& to, const Places& p) {
-  const Places below = below_of(b, to, p);
+HWY_INLINE void multiply_two(const DepthwiseBlock& b, const TapStore& to, const PixelRun& p) {
+  const PixelRun below = below_of(b, to, p);
   const std::int64_t row_weights = taps * b.tap_step;
   for (std::int64_t first = 0; first < b.columns; first += lane_count) {
     const std::int64_t at = std::min(first, b.columns - lane_count);
@@ -194,7 +194,7 @@ HWY_INLINE void multiply_two(const DepthwiseBlock& b, const TapStore& to, const 
 /// Calls body(places) for a few places after the other.
 template <class Body>
 HWY_INLINE void for_places(const DepthwiseBlock& b, const TapStore& to, Body&& body) {
-  Places p{b.x, b.low, b.high, 0, to.y, to.residual};
+  PixelRun p{b.x, b.low, b.high, 0, to.y, to.residual};
   for (std::int64_t left = b.count; left > 0; left -= places) {
     p.count = std::min<std::int64_t>(places, left);
     body(p);
@@ -210,7 +210,7 @@ constexpr bool takes_two = HWY_TARGET <= HWY_AVX3&& HWY_ARCH_X86&& taps > 0 && t
 
 /// A few places in all rows of a block.
 template <int taps, int stride, Edges edges>
-HWY_INLINE void multiply_rows(const DepthwiseBlock& b, const TapStore& to, const Places& p) {
+HWY_INLINE void multiply_rows(const DepthwiseBlock& b, const TapStore& to, const PixelRun& p) {
   if constexpr (takes_two<taps, stride>)
     if (b.place_rows == 2 && b.place_row_step == b.row_step) return multiply_two<taps, stride, edges>(b, to, p);
   multiply_one<taps, stride, edges>(b, to, p, 0);
@@ -221,7 +221,7 @@ HWY_INLINE void multiply_rows(const DepthwiseBlock& b, const TapStore& to, const
 /// wide windows and strides gain nothing.
 template <int taps, int stride>
 void multiply_places(const DepthwiseBlock& b, const TapStore& to) {
-  for_places(b, to, [&](const Places& p) HWY_ATTR {
+  for_places(b, to, [&](const PixelRun& p) HWY_ATTR {
     constexpr int elements = row_elements<taps, stride>;
     const bool left = p.low > 0, right = p.high < elements;
     if (!left && !right) return multiply_rows<taps, stride, Edges{}>(b, to, p);
@@ -236,7 +236,7 @@ void multiply_places(const DepthwiseBlock& b, const TapStore& to) {
 }
 
 void multiply_any(const DepthwiseBlock& b, const TapStore& to) {
-  for_places(b, to, [&](const Places& p) HWY_ATTR { multiply_rows<0, 1, Edges{}>(b, to, p); });
+  for_places(b, to, [&](const PixelRun& p) HWY_ATTR { multiply_rows<0, 1, Edges{}>(b, to, p); });
 }
 
 }  // namespace

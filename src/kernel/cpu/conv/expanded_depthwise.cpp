@@ -180,8 +180,8 @@ Decline declines(const Region& region) {
   const Problem& p = region.problem();
   if (Decline reason = declines_depthwise(p)) return reason;
   if (!p.is_constant(1)) return "weight is not constant, so it cannot be prepacked";
-  if (const std::int64_t rest = p.size(1, 0) % panel_columns; rest != 0 && rest < least_depthwise_channels)
-    return fmt::format("the last {} channels are less than {}", rest, least_depthwise_channels);
+  if (const std::int64_t tail = p.size(1, 0) % panel_columns; tail != 0 && tail < least_depthwise_channels)
+    return fmt::format("the last {} channels are less than {}", tail, least_depthwise_channels);
   if (!p.input(0).dims[1].is_constant() || !p.input(0).dims[2].is_constant()) return "the size of the image is open";
   if (region.results.front().node < region.anchor || region.results.back().node < region.anchor)
     return "others read the expanded image, too";

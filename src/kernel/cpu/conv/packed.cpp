@@ -151,7 +151,7 @@ struct Launch {
       const std::int64_t row = i / per_row, column = region.columns * (i % per_row) / per_row,
                          next = region.columns * (i % per_row + 1) / per_row;
       blocks[count++] = {source.first + row * source.row_step + column * source.column_step,
-                         windows.place_of(region, row, column), next - column, i, region.rows * per_row};
+                         windows.row_of(region, row, column), next - column, i, region.rows * per_row};
       if (count < most && i + 1 < region.rows * per_row) continue;
       body(blocks, count);
       count = 0;

@@ -13,11 +13,11 @@ bool ends_with_pool(const Region& region) {
 }
 
 Region without_pool(const Region& region) {
-  Region rest = region;
-  const RegionInput read = rest.nodes.back().inputs[0];
-  rest.nodes.pop_back();
-  rest.results = {{read.index, read.output}};
-  return rest;
+  Region conv = region;
+  const RegionInput read = conv.nodes.back().inputs[0];
+  conv.nodes.pop_back();
+  conv.results = {{read.index, read.output}};
+  return conv;
 }
 
 Decline declines_pool(const Region& region) {
@@ -32,9 +32,9 @@ Decline declines_pool(const Region& region) {
   if (!region.nodes.back().inputs[0].is_inside() || region.results.size() != 1 ||
       region.results[0].node + 1 != std::ssize(region.nodes))
     return "max_pool after conv: its operand is read elsewhere, too";
-  const Region rest = without_pool(region);
-  if (Decline reason = ConvStore::declines_after(rest)) return reason;
-  const ConvStore store(rest);
+  const Region conv = without_pool(region);
+  if (Decline reason = ConvStore::declines_after(conv)) return reason;
+  const ConvStore store(conv);
   if (!store.sum || store.sum->residual)
     return "max_pool after conv: more than a bias, bounds or a function comes between";
   return std::nullopt;

@@ -1,6 +1,6 @@
 // Convolutions of one pixel for each sample, one after the other, with the mean over an image in front: squeeze and
 // excitation. Each is a matrix product of few rows, and what goes from one to the next stays in a cache. Elementwise
-// operators behind the last may apply it to an image.
+// operators after the last may apply it to an image.
 #include <algorithm>
 #include <array>
 
@@ -38,7 +38,7 @@ bool is_pixel(const TensorType& type) {
          std::all_of(type.dims.begin() + 1, type.dims.end() - 1, is_one) && type.dims.back().is_constant();
 }
 
-/// The first node behind the products that gives more than a pixel; as many as there are nodes where none does.
+/// The first node after the products that gives more than a pixel; as many as there are nodes where none does.
 std::size_t first_of_image(const Region& region) {
   auto n = static_cast<std::size_t>(region.anchor) + 1;
   while (n < region.nodes.size() && is_pixel(region.nodes[n].problem.outputs[0])) ++n;
@@ -116,8 +116,8 @@ void run_stages(const LaunchArgs& args, const std::vector<BoundStage>& stages) {
   const std::int64_t samples = y.shape[0];
   TensorView made;
   std::byte* memory = args.workspace;
-  std::int64_t all = 0;
-  for (const BoundStage& stage : stages) all += result_bytes(samples, stage.channels);
+  std::int64_t total = 0;
+  for (const BoundStage& stage : stages) total += result_bytes(samples, stage.channels);
   for (const BoundStage& stage : stages) {
     std::array<TensorView, most_operands> inputs;
     for (std::size_t i = 0; i < stage.operands.size(); ++i) {
@@ -131,7 +131,7 @@ void run_stages(const LaunchArgs& args, const std::vector<BoundStage>& stages) {
     memory += result_bytes(samples, stage.channels);
     stage.launch({.inputs = {inputs.data(), stage.operands.size()},
                   .outputs = {&made, 1},
-                  .workspace = args.workspace + all,
+                  .workspace = args.workspace + total,
                   .pool = args.pool});
   }
 }

@@ -57,9 +57,9 @@ void ConvStoreRun::apply(const TapStore& at, std::int64_t rows, std::int64_t col
                        store_.sum->parameters.data());
 }
 
-void ConvStoreRun::operator()(const float* tile, std::int64_t first_column, const TilePlace& place) const {
-  const TileOperand input{tile + (place.column - first_column), static_cast<std::size_t>(panel_columns), 1};
-  run_(&input, place);
+void ConvStoreRun::operator()(const float* tile, std::int64_t first_column, const TileRange& range) const {
+  const TileOperand input{tile + (range.column - first_column), static_cast<std::size_t>(panel_columns), 1};
+  run_(&input, range);
 }
 
 }  // namespace cermet::cpu

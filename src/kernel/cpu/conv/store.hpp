@@ -37,8 +37,8 @@ class ConvStoreRun {
   void finish(const TapStore& at, std::int64_t rows, std::int64_t columns) const {
     if (store_.sum->function) apply(at, rows, columns);
   }
-  /// Stores columns [place.column, +place.columns) of a tile [rows][32] whose first column is `first_column`.
-  void operator()(const float* tile, std::int64_t first_column, const TilePlace& place) const;
+  /// Stores columns [range.column, +range.columns) of a tile [rows][32] whose first column is `first_column`.
+  void operator()(const float* tile, std::int64_t first_column, const TileRange& range) const;
 
  private:
   void apply(const TapStore& at, std::int64_t rows, std::int64_t columns) const;

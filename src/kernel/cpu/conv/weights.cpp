@@ -86,7 +86,7 @@ void pack_parts_panels(const TensorView& view, std::byte* destination, ThreadPoo
   pool.parallel_for(panels, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t panel = begin; panel < end; ++panel) {
       PanelParts parts(whole.data() + panel * panel_columns * length, length, destination + panel * step);
-      split_rest(parts);
+      split_remaining(parts);
     }
   });
 }

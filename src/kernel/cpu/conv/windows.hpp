@@ -38,8 +38,8 @@ class Windows {
   std::int64_t columns_at_once() const { return part_columns_; }
   std::int64_t region_count() const { return samples_ * depths_ * row_parts_ * column_parts_; }
   WindowRegion region(std::int64_t index) const;
-  /// Number of a place among the rows of y.
-  std::int64_t place_of(const WindowRegion& region, std::int64_t row, std::int64_t column) const {
+  /// Index among the rows of y.
+  std::int64_t row_of(const WindowRegion& region, std::int64_t row, std::int64_t column) const {
     return ((region.sample * depths_ + region.depth) * rows_ + region.row + row) * columns_ + region.column + column;
   }
   /// Where a region's windows are: in x, or in `memory`, which holds its copy.

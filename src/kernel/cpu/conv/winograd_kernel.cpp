@@ -82,18 +82,18 @@ struct Launch {
   TapProducts products;
   WinogradTransforms transforms;
 
-  struct Place {
+  struct TileOrigin {
     std::int64_t sample, row, column;
   };
   /// First result of a tile.
-  Place place_of(std::int64_t tile) const {
+  TileOrigin origin_of(std::int64_t tile) const {
     return {tile / tiles.columns / tiles.rows, tile / tiles.columns % tiles.rows * winograd_places,
             tile % tiles.columns * winograd_places};
   }
 
   /// Tile `tile` as tile `at` of a chunk, [36][chunk][step].
   void transform(std::int64_t tile, std::int64_t at, float* transformed) const {
-    const Place p = place_of(tile);
+    const TileOrigin p = origin_of(tile);
     const std::int64_t row = p.row - g.before[1], column = p.column - g.before[2];
     const WinogradPatch patch{.x = x + p.sample * in.strides[0] + row * in.strides[3] + column * in.strides[4],
                               .row_step = in.strides[3],
@@ -127,14 +127,14 @@ struct Launch {
     for (std::int64_t t = 0; t < count; ++t) {
       alignas(64) float results[winograd_places * winograd_places * panel_columns];
       transforms.output(sums + t * panel_columns, cut.item * panel_columns, results);
-      const Place place = place_of(first + begin + t);
-      if (pooled) pool_tile(results, place, panel);
-      else store_tile(results, place, panel);
+      const TileOrigin origin = origin_of(first + begin + t);
+      if (pooled) pool_tile(results, origin, panel);
+      else store_tile(results, origin, panel);
     }
   }
 
   /// The maxima of the whole pairs of rows and columns of a tile.
-  void pool_tile(const float* results, const Place& p, std::int64_t panel) const {
+  void pool_tile(const float* results, const TileOrigin& p, std::int64_t panel) const {
     const std::int64_t first = panel * panel_columns, width = std::min(panel_columns, columns - first),
                        pooled_rows = out.dims[3] / 2, pooled_columns = out.dims[4] / 2;
     const std::int64_t rows = std::min<std::int64_t>(winograd_places / 2, pooled_rows - p.row / 2),
@@ -152,7 +152,7 @@ struct Launch {
       }
   }
 
-  void store_tile(const float* results, const Place& p, std::int64_t panel) const {
+  void store_tile(const float* results, const TileOrigin& p, std::int64_t panel) const {
     const std::int64_t first = panel * panel_columns, width = std::min(panel_columns, columns - first);
     const std::int64_t rows = std::min<std::int64_t>(winograd_places, out.dims[3] - p.row),
                        count = std::min<std::int64_t>(winograd_places, out.dims[4] - p.column);

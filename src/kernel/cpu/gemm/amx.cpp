@@ -72,9 +72,9 @@ void multiply_tiles(const char* rows, std::int64_t row_count, const char* panel,
     panel += chunk_units * unit_bytes;
   }
   if (units > 0) {  // what follows the last unit belongs to others
-    alignas(64) char rest[chunk_units * unit_bytes] = {};
-    std::memcpy(rest, panel, static_cast<std::size_t>(units * unit_bytes));
-    multiply_chunk<Products, row_tiles>(rows, rest);
+    alignas(64) char tail[chunk_units * unit_bytes] = {};
+    std::memcpy(tail, panel, static_cast<std::size_t>(units * unit_bytes));
+    multiply_chunk<Products, row_tiles>(rows, tail);
   }
   for_sums<row_tiles>(sums, []<int tile>(float* at) { store_tile<tile>(at, sums_step); });
 }

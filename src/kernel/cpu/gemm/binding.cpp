@@ -32,9 +32,9 @@ ProductCut::ProductCut(const Config& config)
       row_shares(config.find("row_shares").value_or(1) != 0) {}
 
 ConfigSpace ProductCut::space(const Region& region, bool shares) {
-  constexpr std::int64_t few_rows = 56;  // which take every panel together
+  constexpr std::int64_t one_cut_rows = 56;  // which take every panel together
   ConfigSpace space;
-  if (max_rows(region.problem(), 0) <= few_rows) return space;
+  if (max_rows(region.problem(), 0) <= one_cut_rows) return space;
   space.add(ConfigField::powers("panels_kib", 32, 2048).with_usual(usual_panel_bytes >> 10));
   if (shares) space.add(ConfigField::set("row_shares", {0, 1}).with_usual(1));
   return space;

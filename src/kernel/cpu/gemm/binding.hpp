@@ -69,9 +69,9 @@ struct ProductBinding {
   /// Why those, or the nodes before a product where its rows are packed, or a norm of the rows that it stores, do not
   /// run.
   static Decline declines_around(const Region& region);
-  /// What such a gate takes more than that, where it is behind sums of experts.
+  /// What such a gate takes more than that, where it is after sums of experts.
   static double gate_seconds(const Region& region, const DeviceLimits& limits);
-  /// Leaves the first half of the weight's rows in `w` and returns the second, `second` bytes behind.
+  /// Leaves the first half of the weight's rows in `w` and returns the second, `second` bytes further on.
   static TensorView split_weight(TensorView& w, std::int64_t second);
 
  private:

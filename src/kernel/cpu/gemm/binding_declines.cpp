@@ -31,7 +31,7 @@ Decline ProductBinding::declines_store(const Region& region) {
   if (made.reason) return made.reason;
   const auto before =
       std::ranges::count_if(region.results, [&](const RegionPlace& place) { return place.node < region.anchor; });
-  if (region.problem().op->kind == OpKind::grouped_linear && groups_end_in_rest(region.problem()) && before > 0)
+  if (region.problem().op->kind == OpKind::grouped_linear && has_unweighted_group(region.problem()) && before > 0)
     return "rows of the last group, which has no weight, are not made before the product";
   if (made.program.results.empty() ||
       made.program.results.size() + static_cast<std::size_t>(before) != region.results.size())

@@ -1,4 +1,4 @@
-// A norm of the rows that a product stores, as a transformer has it behind the residual: the sum that it reads never
+// A norm of the rows that a product stores, as a transformer has it after the residual: the sum that it reads never
 // has memory of its own.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace cermet::cpu {
 
 class NormAfter {
  public:
-  /// Whether the last node of a region is a norm behind its product.
+  /// Whether the last node of a region is a norm after its product.
   static bool ends(const Region& region);
   /// Why that norm is not computed where the product stores its rows.
   static Decline declines(const Region& region);

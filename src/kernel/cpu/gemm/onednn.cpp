@@ -68,14 +68,14 @@ class OneDnnLaunch {
     const OneDnnAlone alone;
     for (std::int64_t r = first; r < last; r += plan_.piece_rows)
       for (std::int64_t c = begin; c < end; c += piece_columns) {
-        const TilePlace piece{r, std::min(plan_.piece_rows, last - r), c, std::min(piece_columns, end - c)};
+        const TileRange piece{r, std::min(plan_.piece_rows, last - r), c, std::min(piece_columns, end - c)};
         multiply(piece, sums);
         finish_onednn_sums(epilogue_, piece, sums);
       }
   }
 
  private:
-  void multiply(const TilePlace& piece, float* sums) const {
+  void multiply(const TileRange& piece, float* sums) const {
     if (length_ == 0) {  // the bits of an integer's zero, too
       std::fill_n(sums, piece.rows * piece.columns, 0.0F);
       return;
@@ -106,10 +106,10 @@ void run_onednn(const LaunchArgs& args, const OneDnnPlan& plan) {
   if (args.outputs[plan.epilogue.first_result()].elements() == 0) return;
   const OneDnnLaunch launch(args, plan);
   const bool by_rows = launch.rows() > launch.columns();
-  const std::int64_t all = by_rows ? launch.rows() : launch.columns(), threads = args.pool->size();
-  const std::int64_t share = round_up(div_up(all, threads), 16), held = plan.piece_rows * piece_columns;
+  const std::int64_t total = by_rows ? launch.rows() : launch.columns(), threads = args.pool->size();
+  const std::int64_t share = round_up(div_up(total, threads), 16), held = plan.piece_rows * piece_columns;
   args.pool->run([&](int thread) {
-    const std::int64_t first = std::min(all, thread * share), last = std::min(all, first + share);
+    const std::int64_t first = std::min(total, thread * share), last = std::min(total, first + share);
     float* const sums = reinterpret_cast<float*>(args.workspace) + thread * held;
     if (by_rows) launch.run(first, last, 0, launch.columns(), sums);
     else launch.run(0, launch.rows(), first, last, sums);

@@ -75,7 +75,7 @@ struct PackedPlan {
   AnchorOperands operands;
   BoundTileProgram epilogue;
   PackedPieces pieces;
-  std::array<std::unique_ptr<OneDnnProduct>, 4> products;  ///< by place_of
+  std::array<std::unique_ptr<OneDnnProduct>, 4> products;  ///< by product_index
   std::int64_t weight_step = 0, scratch_bytes = 0;
 
   PackedPlan(const Region& region, const Config& config)
@@ -85,13 +85,13 @@ struct PackedPlan {
         weight_step(piece_step(pieces)) {
     for (std::int64_t r = 0; r < pieces.row_pieces; ++r)
       for (const std::int64_t c : {std::int64_t{0}, pieces.column_pieces() - 1}) {
-        std::unique_ptr<OneDnnProduct>& product = products[place_of(r, c)];
+        std::unique_ptr<OneDnnProduct>& product = products[product_index(r, c)];
         if (product) continue;
         product = std::make_unique<OneDnnProduct>(pieces.sizes(r, c));
         scratch_bytes = std::max(scratch_bytes, round_up(product->scratch_bytes(), 64));
       }
   }
-  std::size_t place_of(std::int64_t r, std::int64_t c) const {
+  std::size_t product_index(std::int64_t r, std::int64_t c) const {
     return (pieces.is_longer(r) ? 1U : 0U) + (pieces.is_narrower(c) ? 2U : 0U);
   }
   std::int64_t thread_bytes() const { return pieces.sums_bytes() + pieces.rows_bytes() + scratch_bytes; }
@@ -123,10 +123,10 @@ void run_packed(const LaunchArgs& args, const PackedPlan& plan) {
          ++item) {  // those of a piece of the weight follow each other
       const std::int64_t c = item / pieces.row_pieces, r = item % pieces.row_pieces;
       const OneDnnSizes sizes = pieces.sizes(r, c);
-      const TilePlace piece{pieces.first_row(r), sizes.rows, c * packed_piece_columns, sizes.columns};
-      plan.products[plan.place_of(r, c)]->run(dense_rows(x, piece.row, piece.rows, pieces.row_bytes(), copy),
-                                              w.as<const std::byte>() + c * plan.weight_step, sums,
-                                              copy + pieces.rows_bytes());
+      const TileRange piece{pieces.first_row(r), sizes.rows, c * packed_piece_columns, sizes.columns};
+      plan.products[plan.product_index(r, c)]->run(dense_rows(x, piece.row, piece.rows, pieces.row_bytes(), copy),
+                                                   w.as<const std::byte>() + c * plan.weight_step, sums,
+                                                   copy + pieces.rows_bytes());
       finish_onednn_sums(epilogue, piece, reinterpret_cast<const float*>(sums));
     }
   });

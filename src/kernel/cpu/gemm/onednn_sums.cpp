@@ -18,7 +18,7 @@ Decline onednn_sums_decline(const Region& region, bool quantized) {
   return onednn_missing();
 }
 
-void finish_onednn_sums(const TileRun& epilogue, const TilePlace& piece, const float* sums) {
+void finish_onednn_sums(const TileRun& epilogue, const TileRange& piece, const float* sums) {
   constexpr std::int64_t tile_columns = BoundTileProgram::least_columns,
                          tile_rows = BoundTileProgram::most_values / tile_columns;
   for (std::int64_t r = 0; r < piece.rows; r += tile_rows)

@@ -11,6 +11,6 @@ namespace cermet::cpu {
 Decline onednn_sums_decline(const Region& region, bool quantized);
 
 /// Runs the epilogue over the dense sums of a piece of the results.
-void finish_onednn_sums(const TileRun& epilogue, const TilePlace& piece, const float* sums);
+void finish_onednn_sums(const TileRun& epilogue, const TileRange& piece, const float* sums);
 
 }  // namespace cermet::cpu

@@ -94,10 +94,10 @@ void grouped_linear_packed(const LaunchArgs& args, const ProductBinding& binding
                                    finish_block(epilogue, group, i, panel, w.shape[1] / 2, tile(0), tile(1), e);
                                  });
                });
-    for_rest(groups, half, *args.pool,
-             [&](const BlockGroup& group, std::int64_t i, std::int64_t panel, const float* sums) {
-               finish_block(epilogue, group, i, panel, w.shape[1] / 2, sums, sums);
-             });
+    for_unweighted_rows(groups, half, *args.pool,
+                        [&](const BlockGroup& group, std::int64_t i, std::int64_t panel, const float* sums) {
+                          finish_block(epilogue, group, i, panel, w.shape[1] / 2, sums, sums);
+                        });
     return;
   }
   for_groups(groups, panels, panel_step, *args.pool, binding.cut,
@@ -107,10 +107,10 @@ void grouped_linear_packed(const LaunchArgs& args, const ProductBinding& binding
                                  finish_block(epilogue, group, i, panel, w.shape[1], tile(0), nullptr, e);
                                });
              });
-  for_rest(groups, panels, *args.pool,
-           [&](const BlockGroup& group, std::int64_t i, std::int64_t panel, const float* sums) {
-             finish_block(epilogue, group, i, panel, w.shape[1], sums);
-           });
+  for_unweighted_rows(groups, panels, *args.pool,
+                      [&](const BlockGroup& group, std::int64_t i, std::int64_t panel, const float* sums) {
+                        finish_block(epilogue, group, i, panel, w.shape[1], sums);
+                      });
 }
 
 }  // namespace cermet::cpu::HWY_NAMESPACE

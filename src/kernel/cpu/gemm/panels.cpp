@@ -31,9 +31,9 @@ void pack_units(const TensorView& matrix, std::int64_t first, std::byte* destina
     for (std::int64_t c = 0; c < columns; ++c)
       for (std::int64_t u = begin; u < std::min(whole, begin + block); ++u)
         std::memcpy(target(c, u), source(c, u), sizeof(Unit));
-  if (const std::int64_t rest = row_bytes - whole * unit_bytes; rest > 0)
+  if (const std::int64_t tail = row_bytes - whole * unit_bytes; tail > 0)
     for (std::int64_t c = 0; c < columns; ++c)
-      std::memcpy(target(c, whole), source(c, whole), static_cast<std::size_t>(rest));
+      std::memcpy(target(c, whole), source(c, whole), static_cast<std::size_t>(tail));
 }
 
 /// Sums of the columns of an int8 panel: over everything, and over blocks of 128.
@@ -41,15 +41,15 @@ void sum_columns(const TensorView& matrix, std::int64_t first, std::int32_t* sum
   const std::int64_t columns = std::min(panel_columns, matrix.shape[0] - first), length = matrix.shape[1];
   for (std::int64_t c = 0; c < panel_columns; ++c) {
     const std::int64_t used = c < columns ? length : 0;  // columns of padding have none
-    std::int32_t all = 0;
+    std::int32_t total = 0;
     for (std::int64_t k = 0; k < length; k += sum_block) {
       std::int32_t sum = 0;
       for (std::int64_t i = k; i < std::min(used, k + sum_block); ++i)
         sum += matrix.as<const std::int8_t>()[(first + c) * matrix.strides[0] + i];
       block_sums[k / sum_block * panel_columns + c] = sum;
-      all += sum;
+      total += sum;
     }
-    sums[c] = all;
+    sums[c] = total;
   }
 }
 

@@ -35,9 +35,9 @@ struct Parts {
 [[gnu::always_inline]] inline Parts parts_of(__m512 x) {
   const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xffff0000u)), half = _mm512_set1_epi32(0x8000);
   const __m512i first = _mm512_and_si512(_mm512_castps_si512(x), upper);
-  const __m512 rest = _mm512_sub_ps(x, _mm512_castsi512_ps(first));
-  const __m512i second = _mm512_and_si512(_mm512_add_epi32(_mm512_castps_si512(rest), half), upper);
-  return {first, second, _mm512_castps_si512(_mm512_sub_ps(rest, _mm512_castsi512_ps(second)))};
+  const __m512 residual = _mm512_sub_ps(x, _mm512_castsi512_ps(first));
+  const __m512i second = _mm512_and_si512(_mm512_add_epi32(_mm512_castps_si512(residual), half), upper);
+  return {first, second, _mm512_castps_si512(_mm512_sub_ps(residual, _mm512_castsi512_ps(second)))};
 }
 
 /// Pairs of bf16: of the upper halves of two vectors.
@@ -179,7 +179,7 @@ void pack_parts(const WindowRows& windows, std::int64_t first, std::int64_t last
   }
 }
 
-void split_rest(PanelParts& parts) {
+void split_remaining(PanelParts& parts) {
   while (parts.pairs > 0) split_pair(parts);
 }
 
@@ -199,7 +199,7 @@ void pack_parts(const Rows&, std::int64_t, std::int64_t, std::byte*) {
 void pack_parts(const WindowRows&, std::int64_t, std::int64_t, std::byte*) {
   assertion_failed("an x86 processor with AMX", __FILE_NAME__, __LINE__);
 }
-void split_rest(PanelParts&) { assertion_failed("an x86 processor with AMX", __FILE_NAME__, __LINE__); }
+void split_remaining(PanelParts&) { assertion_failed("an x86 processor with AMX", __FILE_NAME__, __LINE__); }
 PartsProduct parts_product(std::int64_t) { assertion_failed("an x86 processor with AMX", __FILE_NAME__, __LINE__); }
 
 }  // namespace cermet::cpu

@@ -40,7 +40,7 @@ struct PanelParts {
 };
 
 /// Splits what is left of a slice.
-void split_rest(PanelParts& parts);
+void split_remaining(PanelParts& parts);
 
 /// sums[r][c] = [sums[r][c], unless it `begins`] + sum over k of rows[k][r] * panel[k][c] for `chunks` chunks of both;
 /// sums: [row_count rounded up to whole tiles][32], of which rows past row_count are undefined. Rows may be read up to

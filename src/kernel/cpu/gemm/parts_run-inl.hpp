@@ -53,14 +53,14 @@ class PartsRun {
     SliceStep now{.item = shared.take(thread)};
     if (now.item < 0) return;
     PanelParts parts = parts_of(now, slices[0]);
-    split_rest(parts);
+    split_remaining(parts);
     PackedProduct product{};
     while (now.item >= 0) {
       if (now.begins_item()) product = begin(first_block(now.item), first_block(now.item, 1));
       const SliceStep next = after(now, shared, thread);
       parts = next.item >= 0 ? parts_of(next, slices[1]) : PanelParts();
       multiply(product, now, slices[0], parts, reinterpret_cast<float*>(memory), finish);
-      split_rest(parts);
+      split_remaining(parts);
       now = next;
       std::swap(slices[0], slices[1]);
     }

@@ -90,21 +90,21 @@ void multiply_rows(const float* wide, std::int64_t first, std::int64_t last, std
   pool.parallel_for(weights[0].shape[0], 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = first; r < last; r += tile_rows)
       for (std::int64_t n = begin; n < end; n += tile_columns) {
-        const TilePlace place{r, std::min(tile_rows, last - r), n, std::min(tile_columns, end - n), group};
+        const TileRange range{r, std::min(tile_rows, last - r), n, std::min(tile_columns, end - n), group};
         alignas(64) float tiles[2][tile_rows * tile_columns];
         TileOperand inputs[2];
         for (std::size_t i = 0; i < weights.size(); ++i) {
-          multiply_tile(wide, r, place.rows, weights[i], n, n + place.columns, tiles[i]);
+          multiply_tile(wide, r, range.rows, weights[i], n, n + range.columns, tiles[i]);
           inputs[i] = {tiles[i], tile_columns, 1};
         }
-        epilogue(inputs, place);
+        epilogue(inputs, range);
       }
   });
 }
 
 /// Rows [first, last) that have no weight, whose sums are 0.
-void finish_rest(std::int64_t first, std::int64_t last, std::int64_t columns, const TileRun& epilogue,
-                 ThreadPool& pool) {
+void finish_unweighted(std::int64_t first, std::int64_t last, std::int64_t columns, const TileRun& epilogue,
+                       ThreadPool& pool) {
   if (first == last) return;
   pool.parallel_for(columns, 1, [&](std::int64_t begin, std::int64_t end) {
     alignas(64) static constexpr float nothing[tile_rows * tile_columns]{};
@@ -154,7 +154,7 @@ void grouped_linear_plain(const LaunchArgs& args, const ProductBinding& binding)
     if (binding.gated) matrices[1] = second_half(matrices[0]);
     multiply_rows(wide, first, last, {matrices, binding.gated ? 2u : 1u}, epilogue, e, *args.pool);
   }
-  finish_rest(load_index(offsets, w.shape[0]), rows, args.outputs[binding.result].shape[1], epilogue, *args.pool);
+  finish_unweighted(load_index(offsets, w.shape[0]), rows, args.outputs[binding.result].shape[1], epilogue, *args.pool);
 }
 
 }  // namespace cermet::cpu::HWY_NAMESPACE

@@ -57,7 +57,7 @@ inline void pack_rows(const Rows& rows, DType dtype, std::int64_t first, std::in
   else pack_block(rows, dtype, first, last, round_up(rows.length(), 2), reinterpret_cast<float*>(packed));
 }
 
-/// Packs blocks of rows of x, or of what comes before the product, which is made first, behind the packed rows: `held`
+/// Packs blocks of rows of x, or of what comes before the product, which is made first, after the packed rows: `held`
 /// of them from p.first_row on.
 inline void pack_blocks(const LaunchArgs& args, const ProductBinding& binding, const RowBlocks& blocks,
                         std::int64_t held, std::int64_t length, const PackedProduct& p) {

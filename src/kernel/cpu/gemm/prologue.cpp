@@ -298,9 +298,9 @@ void Prologue::launch(const LaunchArgs& args, std::int64_t first, std::int64_t l
 }
 
 std::int64_t Prologue::end_of_launch(const LaunchArgs& args, std::int64_t first, std::int64_t last) const {
-  for (const Place& place : inputs_) {
-    if (place.part != Part::repeated) continue;
-    const std::int64_t count = Rows(args.inputs[*place.index]).count();
+  for (const Input& input : inputs_) {
+    if (input.part != Part::repeated) continue;
+    const std::int64_t count = Rows(args.inputs[*input.index]).count();
     last = std::min(last, first + count - first % count);
   }
   return last;
@@ -311,9 +311,9 @@ void Prologue::run(const LaunchArgs& args, std::int64_t first, std::int64_t last
   const TensorView made = slice_rows(all, first - base, last - base);
   const std::int64_t length = made.shape.back(), bytes = length * byte_size(dtype_);
   if (moved_) moved_.copy(args, first * length, last * length, made.as<std::byte>());
-  const auto lies_apart = [&](const Place& place) {
-    if (!place.index || place.part == Part::whole || !args.has(*place.index)) return false;
-    return place.part == Part::values ? !is_even(args.inputs[*place.index]) : !is_matrix(args.inputs[*place.index]);
+  const auto lies_apart = [&](const Input& input) {
+    if (!input.index || input.part == Part::whole || !args.has(*input.index)) return false;
+    return input.part == Part::values ? !is_even(args.inputs[*input.index]) : !is_matrix(args.inputs[*input.index]);
   };
   const bool by_single_rows =
       std::ranges::any_of(inputs_, lies_apart) || std::ranges::any_of(outputs_, [&](std::size_t o) {

@@ -40,7 +40,7 @@ class Prologue {
   };
   static Part part_of(const Region& before, std::size_t operand, const Dims& rows);
   /// An operand of the region; absent where the nodes are given none.
-  struct Place {
+  struct Input {
     std::optional<std::size_t> index;
     Part part = Part::whole;
   };
@@ -54,7 +54,7 @@ class Prologue {
   PieceMap moved_;   ///< what is copied first, to the place of the made rows
   Launcher launch_;  ///< what is computed of that, or of operands
   DType dtype_ = DType::f32;
-  std::vector<Place> inputs_;
+  std::vector<Input> inputs_;
   std::vector<std::size_t> outputs_;  ///< what the launcher writes: see ProloguePart::results
   std::vector<std::size_t> copies_;   ///< results of the region that are the made rows
 };

@@ -6,7 +6,7 @@
 namespace cermet::cpu {
 namespace {
 
-RegionPlace place_of(const RegionInput& input) { return {input.index, input.output}; }
+RegionPlace source_of(const RegionInput& input) { return {input.index, input.output}; }
 
 const RegionNode& anchor_of(const Region& region) { return region.nodes[static_cast<std::size_t>(region.anchor)]; }
 
@@ -34,12 +34,12 @@ Decline declines_quantized(const Region& region) {
   };
   if (anchor.inputs[0] != RegionInput::inside(static_cast<std::size_t>(region.anchor) - 1, 0, Rounding::strict))
     return "the product reads something else";
-  if (read(place_of(anchor.inputs[0]))) return "the quantized rows are read elsewhere, too";
+  if (read(source_of(anchor.inputs[0]))) return "the quantized rows are read elsewhere, too";
   for (std::size_t i = 1; i < anchor.inputs.size(); ++i) {
     if (!anchor.inputs[i].is_inside()) continue;
     if (i != scale) return fmt::format("the product reads its {} inside", anchor.problem.input_name(i));
     if (anchor.inputs[i].index != region.anchor - 1) return "the scales of rows are made by another node";
-    if (read(place_of(anchor.inputs[i]))) return "the scales of rows are read elsewhere, too";
+    if (read(source_of(anchor.inputs[i]))) return "the scales of rows are read elsewhere, too";
     const Dims &scales = anchor.problem.input(i).dims, &x = anchor.problem.input(0).dims;
     if (scales.size() + 1 < x.size() || !std::equal(x.begin(), x.end() - 1, scales.begin()))
       return "all rows have one scale";
@@ -59,7 +59,7 @@ ProloguePart::ProloguePart(const Region& whole) {
   const RegionPlace rows = part.region.results.front();
   std::vector<Result> made{{rows, made_rows}};
   const RegionInput& scale = anchor_of(whole).inputs[scale_of_rows(anchor_of(whole).problem)];
-  if (scale.is_inside() && place_of(scale) != rows) made.push_back({place_of(scale), made_scales});
+  if (scale.is_inside() && source_of(scale) != rows) made.push_back({source_of(scale), made_scales});
   for (std::size_t r = 0; r < part.results.size(); ++r) {
     const RegionPlace& place = part.region.results[r + 1];
     if (place == rows) copies.push_back(part.results[r]);

@@ -75,16 +75,16 @@ void compute_tiles(const ScaledPlan& plan, const ScaledProduct& p, const ScaledW
 }
 
 /// Rows that have no weight: their scales were not made either, nor any where no row has one.
-void finish_rest(const ScaledPlan& plan, const ScaledProduct& product, const ScaledWeight& w, const TileRun& epilogue,
-                 const Groups& groups, ThreadPool& pool) {
+void finish_unweighted(const ScaledPlan& plan, const ScaledProduct& product, const ScaledWeight& w,
+                       const TileRun& epilogue, const Groups& groups, ThreadPool& pool) {
   static constexpr std::size_t values = static_cast<std::size_t>(epilogue_rows) * TileOperand::repeated;
   alignas(64) static constexpr float no_scales[values]{};
   const float* const scales = plan.makes_scales && !plan.blocked() ? no_scales : nullptr;
-  for_rest(groups, plan.panels(product.columns), pool,
-           [&](const BlockGroup& group, std::int64_t i, std::int64_t panel, const float* sums) {
-             finish_quantized(plan, product, w, epilogue, group, i, panel, 0, sums, plan.binding.gated ? sums : nullptr,
-                              scales);
-           });
+  for_unweighted_rows(groups, plan.panels(product.columns), pool,
+                      [&](const BlockGroup& group, std::int64_t i, std::int64_t panel, const float* sums) {
+                        finish_quantized(plan, product, w, epilogue, group, i, panel, 0, sums,
+                                         plan.binding.gated ? sums : nullptr, scales);
+                      });
 }
 
 }  // namespace
@@ -149,7 +149,7 @@ void grouped_linear_scaled(const LaunchArgs& args, const ScaledPlan& plan) {
                const ScaledWeight weight{matrices + e * matrix_step, ColumnScales(slice_of(scales, e), plan.right)};
                compute_tiles(plan, p, weight, epilogue, group, panel, e);
              });
-  finish_rest(plan, p, {matrices, ColumnScales(TensorView(), plan.right)}, epilogue, groups, *args.pool);
+  finish_unweighted(plan, p, {matrices, ColumnScales(TensorView(), plan.right)}, epilogue, groups, *args.pool);
 }
 
 }  // namespace cermet::cpu::HWY_NAMESPACE

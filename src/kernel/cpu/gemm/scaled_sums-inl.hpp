@@ -108,7 +108,7 @@ struct ScaledWeight {
 
 /// Packs rows as [k / 4][row][4] bytes, quantized values + 128.
 inline void pack_quantized(const Rows& x, std::int64_t first, std::int64_t last, std::byte* packed) {
-  const std::int64_t rows = last - first, whole = x.length() / 4, rest = x.length() % 4;
+  const std::int64_t rows = last - first, whole = x.length() / 4, tail = x.length() % 4;
   const auto put = [&](std::int64_t r, std::int64_t q, std::size_t count) {
     std::uint32_t four = 0;
     std::memcpy(&four, x.row(first + r) + 4 * q, count);
@@ -146,7 +146,7 @@ inline void pack_quantized(const Rows& x, std::int64_t first, std::int64_t last,
 #endif
   for (std::int64_t r = 0; r < rows; ++r)
     for (std::int64_t q = done; q < whole; ++q) put(r, q, 4);
-  for (std::int64_t r = 0; rest > 0 && r < rows; ++r) put(r, whole, static_cast<std::size_t>(rest));
+  for (std::int64_t r = 0; tail > 0 && r < rows; ++r) put(r, whole, static_cast<std::size_t>(tail));
 }
 
 /// Packs rows [first, last) of x at `to`.

@@ -129,7 +129,7 @@ inline void pack_block(const Rows& x, DType dtype, std::int64_t first, std::int6
 template <class Row>
 void pack_chunks(std::int64_t rows, std::int64_t row_bytes, std::byte* packed, Row&& row) {
   constexpr std::int64_t together = 4;  // chunks of a row
-  const std::int64_t whole = row_bytes / chunk_bytes, rest = row_bytes % chunk_bytes;
+  const std::int64_t whole = row_bytes / chunk_bytes, tail = row_bytes % chunk_bytes;
   const auto at = [&](std::int64_t chunk, std::int64_t r) { return packed + (chunk * rows + r) * chunk_bytes; };
   for (std::int64_t begin = 0; begin < whole; begin += together)
     for (std::int64_t r = 0; r < rows; ++r) {
@@ -137,9 +137,9 @@ void pack_chunks(std::int64_t rows, std::int64_t row_bytes, std::byte* packed, R
       for (std::int64_t c = begin; c < std::min(whole, begin + together); ++c)
         std::memcpy(at(c, r), from + c * chunk_bytes, chunk_bytes);
     }
-  for (std::int64_t r = 0; rest > 0 && r < rows; ++r) {
+  for (std::int64_t r = 0; tail > 0 && r < rows; ++r) {
     std::memset(at(whole, r), 0, chunk_bytes);
-    std::memcpy(at(whole, r), row(r) + whole * chunk_bytes, static_cast<std::size_t>(rest));
+    std::memcpy(at(whole, r), row(r) + whole * chunk_bytes, static_cast<std::size_t>(tail));
   }
 }
 
@@ -267,17 +267,19 @@ struct Groups {
     return {load_index(offsets, group), load_index(offsets, group + 1), form};
   }
   /// Rows of the group without a weight.
-  RowBlocks rest() const { return {load_index(offsets, count), load_index(offsets, offsets.elements() - 1), form}; }
+  RowBlocks unweighted_rows() const {
+    return {load_index(offsets, count), load_index(offsets, offsets.elements() - 1), form};
+  }
 };
 
 /// Calls finish(block_group, i, panel, sums) for each block of rows that have no weight, whose sums are 0.
 template <class Finish>
-void for_rest(const Groups& groups, std::int64_t panels, ThreadPool& pool, Finish&& finish) {
-  const RowBlocks rest = groups.rest();
-  if (rest.first == rest.last) return;
+void for_unweighted_rows(const Groups& groups, std::int64_t panels, ThreadPool& pool, Finish&& finish) {
+  const RowBlocks rows = groups.unweighted_rows();
+  if (rows.first == rows.last) return;
   pool.parallel_for(panels, 1, [&](std::int64_t begin, std::int64_t end) {
     alignas(64) static constexpr Tile nothing{};
-    for_block_groups(rest, 0, rest.count(), begin, end, [&](const BlockGroup& group, std::int64_t panel) {
+    for_block_groups(rows, 0, rows.count(), begin, end, [&](const BlockGroup& group, std::int64_t panel) {
       for (std::int64_t i = 0; i < group.count; ++i) finish(group, i, panel, nothing);
     });
   });
@@ -289,7 +291,7 @@ void for_groups(const Groups& groups, std::int64_t panels, std::int64_t panel_st
                 const ProductCut& by, GroupBody&& body) {
   const bool streams = std::all_of(groups.active, groups.active + groups.active_count,
                                    [&](std::int64_t e) { return groups.rows(e).count() <= group_blocks; });
-  const std::int64_t all = groups.active_count * panels,
+  const std::int64_t total = groups.active_count * panels,
                      longest = div_up(by.panel_bytes, std::max<std::int64_t>(1, panel_step));
   const auto run_panels = [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t run = begin; run < end;) {  // panels of one group
@@ -300,8 +302,8 @@ void for_groups(const Groups& groups, std::int64_t panels, std::int64_t panel_st
       run = run_end;
     }
   };
-  if (streams) parts_for(pool, all, run_panels);
-  else guided_for(pool, all, longest, run_panels);
+  if (streams) parts_for(pool, total, run_panels);
+  else guided_for(pool, total, longest, run_panels);
 }
 
 }  // namespace cermet::cpu::HWY_NAMESPACE

@@ -24,7 +24,7 @@ ResizeRun::ResizeRun(const LaunchArgs& args, const ResizeAttributes& attributes)
     : plan(attributes.plan(args.inputs[0].shape, args.outputs[0].shape)),
       x(args.inputs[0]),
       y(args.outputs[0]),
-      rest(args.workspace),
+      row_memory(args.workspace),
       last(plan.rank - 1) {
   for (int a = 0; a < plan.rank; ++a) {
     const auto i = static_cast<std::size_t>(a);
@@ -33,15 +33,15 @@ ResizeRun::ResizeRun(const LaunchArgs& args, const ResizeAttributes& attributes)
             a, x.shape.to_string());
     if (a < last - 1) lines *= axis.out;
     if (!plan.resized[i]) continue;
-    auto* place = reinterpret_cast<std::int32_t*>(rest);
-    auto* weight = reinterpret_cast<float*>(rest + entries(axis) * 4);
-    auto* outside = reinterpret_cast<std::uint8_t*>(rest + entries(axis) * 8);
+    auto* place = reinterpret_cast<std::int32_t*>(row_memory);
+    auto* weight = reinterpret_cast<float*>(row_memory + entries(axis) * 4);
+    auto* outside = reinterpret_cast<std::uint8_t*>(row_memory + entries(axis) * 8);
     const std::int64_t pitch = axis.out + resize_slack;
-    std::memset(rest, 0, static_cast<std::size_t>(entries(axis)) * 8);
+    std::memset(row_memory, 0, static_cast<std::size_t>(entries(axis)) * 8);
     for (std::int64_t o = 0; o < axis.out; ++o)
       outside[o] = resize::sample(plan.rule, axis, o, place + o, weight + o, pitch);
     tables[i] = {place, weight, outside, pitch, axis.taps};
-    rest += entries(axis) * 8 + round_up(axis.out, std::int64_t{64});
+    row_memory += entries(axis) * 8 + round_up(axis.out, std::int64_t{64});
   }
 }
 

@@ -27,9 +27,9 @@ struct ResizeRun {
   ResizePlan plan;
   TensorView x, y;
   std::array<ResizeTable, Shape::max_rank> tables{};
-  std::byte* rest = nullptr;  ///< of the workspace, behind the tables
-  int last = 0;               ///< the last axis; rows lie along it, one for each element of the axis before it
-  std::int64_t lines = 1;     ///< positions along the axes before those two
+  std::byte* row_memory = nullptr;  ///< of the workspace, after the tables
+  int last = 0;                     ///< the last axis; rows lie along it, one for each element of the axis before it
+  std::int64_t lines = 1;           ///< positions along the axes before those two
 
   ResizeRun(const LaunchArgs& args, const ResizeAttributes& attributes);
   /// Bytes of the tables.

@@ -104,8 +104,8 @@ void blend(const LaunchArgs& args, const ResizeRun& run) {
   const auto extrapolation = static_cast<float>(run.plan.extrapolation);
   const std::int64_t scratch = round_up((width + length + 2 * resize_slack) * 4, std::int64_t{64});
   const auto rows_of = [&](int thread, std::int64_t begin, std::int64_t end) HWY_ATTR {
-    float* row = reinterpret_cast<float*>(run.rest + thread * scratch);  // [width], then slack
-    float* total = row + width + resize_slack;                           // [length]
+    float* row = reinterpret_cast<float*>(run.row_memory + thread * scratch);  // [width], then slack
+    float* total = row + width + resize_slack;                                 // [length]
     for (std::int64_t i = 0; i < resize_slack; ++i) row[width + i] = 0;
     Shape at;
     std::int64_t line_offset[list], line = -1, to = 0;

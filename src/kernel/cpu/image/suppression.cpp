@@ -1,4 +1,4 @@
-// non_max_suppression: lists of each image and class in the workspace, then one behind the other.
+// non_max_suppression: lists of each image and class in the workspace, then one after the other.
 #include <algorithm>
 
 #include "format/element.hpp"

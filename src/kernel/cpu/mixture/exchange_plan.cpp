@@ -11,8 +11,8 @@
 namespace cermet::cpu {
 
 ExchangeLayout::ExchangeLayout(const Problem& p, const ExpertTypes& expert_types, std::int64_t token_count,
-                               std::byte* memory)
-    : WorkspaceLayout{memory},
+                               std::byte* workspace)
+    : WorkspaceLayout{workspace},
       tokens(token_count),
       hidden(p.size(mixture_x, 1)),
       features(p.size(mixture_down, 2)),

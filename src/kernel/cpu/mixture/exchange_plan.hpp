@@ -33,7 +33,7 @@ struct ExchangeLayout : WorkspaceLayout {
   std::array<ExchangeBatch, 2> batch;
 
   /// For `token_count` of the problem's tokens.
-  ExchangeLayout(const Problem& p, const ExpertTypes& types, std::int64_t token_count, std::byte* memory);
+  ExchangeLayout(const Problem& p, const ExpertTypes& types, std::int64_t token_count, std::byte* workspace);
 
   std::int64_t experts_each() const { return experts / ranks; }
   /// Rows of expert `expert` that rank `from` has in a batch.

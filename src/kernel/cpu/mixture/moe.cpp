@@ -46,8 +46,8 @@ struct Layout : WorkspaceLayout {
   ExpertRows rows;
 
   Layout(std::int64_t token_count, std::int64_t hidden_size, std::int64_t feature_count, std::int64_t expert_count,
-         std::int64_t chosen, const ExpertTypes& types, std::byte* memory)
-      : WorkspaceLayout{memory},
+         std::int64_t chosen, const ExpertTypes& types, std::byte* workspace)
+      : WorkspaceLayout{workspace},
         tokens(token_count),
         hidden(hidden_size),
         features(feature_count),

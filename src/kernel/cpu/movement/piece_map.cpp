@@ -15,9 +15,9 @@ namespace cermet::cpu {
 namespace {
 
 std::int64_t product(const Dims& dims, std::size_t first) {
-  std::int64_t all = 1;
-  for (std::size_t a = first; a < dims.size(); ++a) all *= dims[a].constant();
-  return all;
+  std::int64_t total = 1;
+  for (std::size_t a = first; a < dims.size(); ++a) total *= dims[a].constant();
+  return total;
 }
 
 /// The largest length of runs that begin at its multiples in the result and are runs of operands that do so, too; 0
@@ -132,10 +132,10 @@ Decline PieceMap::declines(const Region& region, std::size_t count, const Region
 
 PieceMap::PieceMap(const Region& region, std::size_t count, const RegionPlace& place, std::int64_t length)
     : piece_(piece_of(region, count, place, length)) {
-  const std::int64_t all =
+  const std::int64_t total =
       product(region.nodes[static_cast<std::size_t>(place.node)].problem.outputs[0].dims, 0) / piece_;
-  from_.reserve(static_cast<std::size_t>(all));
-  for (std::int64_t piece = 0; piece < all; ++piece) {
+  from_.reserve(static_cast<std::size_t>(total));
+  for (std::int64_t piece = 0; piece < total; ++piece) {
     auto node = static_cast<std::size_t>(place.node);
     std::int64_t index = piece * piece_;
     for (;;) {
@@ -154,7 +154,7 @@ void PieceMap::copy(const LaunchArgs& args, std::int64_t first, std::int64_t las
   std::uint32_t operand = 0;
   std::int64_t bytes = 0;
   while (first < last) {
-    const Place& from = from_[static_cast<std::size_t>(first / piece_)];
+    const Source& from = from_[static_cast<std::size_t>(first / piece_)];
     if (!rows || operand != from.operand) {
       const TensorView& view = args.inputs[from.operand];
       operand = from.operand, bytes = byte_size(view.dtype);

@@ -29,12 +29,12 @@ class PieceMap {
   void copy(const LaunchArgs& args, std::int64_t first, std::int64_t last, std::byte* to) const;
 
  private:
-  struct Place {
+  struct Source {
     std::uint32_t operand;  ///< of the region
     std::uint32_t piece;    ///< of the operand
   };
   std::int64_t piece_ = 0;
-  std::vector<Place> from_;
+  std::vector<Source> from_;
 };
 
 }  // namespace cermet::cpu

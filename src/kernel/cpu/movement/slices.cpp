@@ -25,12 +25,12 @@ Slice::Slice(const TensorView& a, int from_a, const TensorView& b, int from_b) {
   if (last < 0 || outer.stride[0][last] != 1 || outer.stride[1][last] != 1) return;
   run = outer.shape[last];
   runs = 1;
-  StridedAxes<2> rest;
+  StridedAxes<2> leading;
   for (int axis = 0; axis < last; ++axis) {
-    rest.push_back(outer.shape[axis], outer.strides_of(axis));
+    leading.push_back(outer.shape[axis], outer.strides_of(axis));
     runs *= outer.shape[axis];
   }
-  outer = rest;
+  outer = leading;
 }
 
 }  // namespace cermet::cpu

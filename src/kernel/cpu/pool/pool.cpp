@@ -69,11 +69,11 @@ void split_phases(const float* row, std::int64_t length, std::int64_t step, floa
 }
 
 /// Where a row of results lies; counted without divisions.
-struct RowPlace {
+struct RowCoord {
   const SpatialView& y;
   std::int64_t n, c, i, j;
 
-  RowPlace(const SpatialView& view, std::int64_t row)
+  RowCoord(const SpatialView& view, std::int64_t row)
       : y(view), n(row / (y.size[0] * y.size[1]) / y.channels), c(row / (y.size[0] * y.size[1]) % y.channels) {
     i = row / y.size[1] % y.size[0];
     j = row % y.size[1];
@@ -91,7 +91,7 @@ struct RowPlace {
 
 /// Combines the rows of x behind a row of results.
 template <class Op, class T>
-void combine_window_rows(const PoolRun& run, const Op& op, const RowPlace& at, float* row) {
+void combine_window_rows(const PoolRun& run, const Op& op, const RowCoord& at, float* row) {
   const PoolWindow& w = run.pooling.window;
   const TapRange outer = taps_inside(w, 0, at.i, run.x.size[0]), inner = taps_inside(w, 1, at.j, run.x.size[1]);
   RowList<Op, T> rows{op, run.x.size[2], row, {}};
@@ -135,7 +135,7 @@ void pool_rows(const PoolRun& run, const Op& op, float* scratch, std::int64_t be
   const bool average = run.pooling.kind == PoolKind::average, padding = run.pooling.count_padding;
   for (std::int64_t i = 0; average && i < columns; ++i)
     counts[i] = divisor_of(counted_taps(w, 2, i, run.x.size[2], padding));
-  RowPlace read(run.y, begin), write(run.y, begin);
+  RowCoord read(run.y, begin), write(run.y, begin);
   // Each step over several rows, so that what a step wrote has left the store buffer when the next one reads it at
   // other addresses.
   for (std::int64_t r = begin; r < end; r += rows_at_once) {
@@ -163,7 +163,7 @@ void pool_planes(const PoolRun& run, const Op& op, std::int64_t begin, std::int6
   const std::int64_t length = run.x.positions();
   HWY_ALIGN float results[results_at_once];
   std::int64_t count = 0;
-  RowPlace read(run.y, begin), place(run.y, begin);
+  RowCoord read(run.y, begin), write(run.y, begin);
   for (std::int64_t plane = begin; plane < end; ++plane, read.next()) {
     const T* x = static_cast<const T*>(run.from) + run.x.offset(read.n, read.c, {0, 0, 0});
     auto total = op.start(hn::Set(FloatTag(), Op::identity)), other = total;
@@ -191,8 +191,8 @@ void pool_planes(const PoolRun& run, const Op& op, std::int64_t begin, std::int6
     if (count < results_at_once && plane + 1 < end) continue;
     HWY_ALIGN T finished[results_at_once];
     finish_row(run.pooling, results, nullptr, divisor_of(length), finished, count);
-    for (std::int64_t k = 0; k < count; ++k, place.next())
-      static_cast<T*>(run.to)[run.y.offset(place.n, place.c, {0, 0, 0})] = finished[k];
+    for (std::int64_t k = 0; k < count; ++k, write.next())
+      static_cast<T*>(run.to)[run.y.offset(write.n, write.c, {0, 0, 0})] = finished[k];
     count = 0;
   }
 }

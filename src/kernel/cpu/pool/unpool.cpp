@@ -56,15 +56,15 @@ void gather_blocks(const LaunchArgs& args, const ImageBlocks& blocks, std::int64
     float sum = 0;
     for (std::int64_t k = 0; k < taps; ++k) {
       const Spatial tap = position_of(w.kernel, k);
-      Spatial block;
+      Spatial index;
       bool inside = true;
       for (std::size_t a = 0; a < 3; ++a) {
         const std::int64_t start = at[a] + w.before[a] - tap[a] * w.dilation[a];
-        block[a] = start / w.stride[a];
-        inside = inside && start >= 0 && start % w.stride[a] == 0 && block[a] < blocks.count[a];
+        index[a] = start / w.stride[a];
+        inside = inside && start >= 0 && start % w.stride[a] == 0 && index[a] < blocks.count[a];
       }
       if (!inside) continue;
-      const std::int64_t l = (block[0] * blocks.count[1] + block[1]) * blocks.count[2] + block[2];
+      const std::int64_t l = (index[0] * blocks.count[1] + index[1]) * blocks.count[2] + index[2];
       sum += to_number(x.as<const T>()[n * x.strides[0] + (c * taps + k) * x.strides[1] + l]);
     }
     std::int64_t to = n * view.strides[0] + c * view.strides[1];

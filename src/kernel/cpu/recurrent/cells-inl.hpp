@@ -79,8 +79,8 @@ inline void gru_cell(const CellRow& row, const float* z, const float* r) {
     const auto update = load_n(z + k, n), product = row.product(2, k, n);
     const auto candidate = activate(row.functions[1], row.clip,
                                     hn::Add(row.input(2, k, n), r ? hn::Mul(load_n(r + k, n), product) : product));
-    const auto rest = hn::Sub(hn::Set(FloatTag(), 1.0f), update);
-    store_n(hn::MulAdd(rest, candidate, hn::Mul(update, load_n(row.h + k, n))), row.h + k, n);
+    const auto complement = hn::Sub(hn::Set(FloatTag(), 1.0f), update);
+    store_n(hn::MulAdd(complement, candidate, hn::Mul(update, load_n(row.h + k, n))), row.h + k, n);
   });
 }
 

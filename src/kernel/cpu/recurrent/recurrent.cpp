@@ -21,7 +21,7 @@ void pack_weights(const RecurrentLaunch& l, std::size_t operand, std::byte* to, 
   }
 }
 
-/// Both biases meet before the step, but for that of the candidate's product where a gate comes behind it.
+/// Both biases meet before the step, but for that of the candidate's product where a gate comes after it.
 void prepare_biases(const RecurrentLaunch& l) {
   const std::int64_t columns = l.plan.columns;
   for (int d = 0; d < l.plan.n.directions; ++d) {

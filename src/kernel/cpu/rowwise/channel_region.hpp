@@ -1,5 +1,5 @@
 // A normalization of channels with what its kernel does around it: channels joined and moved to the front before, an
-// activation and channels moved to the back behind.
+// activation and channels moved to the back afterwards.
 #pragma once
 
 #include <optional>

@@ -38,7 +38,7 @@ TensorView channels_of(const TensorView& image, bool is_last, std::int64_t sampl
   return {image.as<std::byte>() + offset * byte_size(image.dtype), image.dtype, shape, strides};
 }
 
-/// The same with the channels behind the spatial axes, so that they are copied in runs.
+/// The same with the channels after the spatial axes, so that they are copied in runs.
 TensorView channels_behind(const TensorView& view) {
   Shape shape, strides;
   for (int axis = 1; axis <= view.shape.rank(); ++axis) {

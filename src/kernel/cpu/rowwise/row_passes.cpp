@@ -85,7 +85,7 @@ class Maker {
     return list;
   }
 
-  /// The steps behind some values and results, as a program of its own; see last_.
+  /// The steps that make some values and results, as a program of its own; see last_.
   TileProgram part(std::span<const Source> values, const std::vector<TileProgram::Result>& results) {
     std::vector<Source> wanted(values.begin(), values.end());
     for (const auto& result : results) wanted.push_back(result.value);

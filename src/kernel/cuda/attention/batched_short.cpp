@@ -156,9 +156,9 @@ std::optional<Matrix> matrix_of(std::int64_t batches, std::int64_t heads, std::i
   const std::int64_t head_row = beside ? 0 : head / token,
                      last = (batches - 1) * (batch / token) + (heads - 1) * head_row;
   if (last < 0 || batch < 0 || head < 0 || last + tokens > most_narrow) return std::nullopt;
-  const attention::ShortRows rows{static_cast<std::int32_t>(beside ? head : 0), static_cast<std::int32_t>(head_row),
-                                  static_cast<std::int32_t>(batch / token)};
-  return Matrix{rows, last + tokens, beside ? (heads - 1) * head + size : size};
+  const attention::ShortRows matrix_rows{static_cast<std::int32_t>(beside ? head : 0),
+                                         static_cast<std::int32_t>(head_row), static_cast<std::int32_t>(batch / token)};
+  return Matrix{matrix_rows, last + tokens, beside ? (heads - 1) * head + size : size};
 }
 
 std::optional<attention::BatchedShortParams> params_of(const LaunchArgs& args, const Call& call,

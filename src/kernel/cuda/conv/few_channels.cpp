@@ -27,14 +27,14 @@ bool all_one(const ConvGeometry::Axes& axes) {
 FewChannelsShape shape_of(const Problem& p) {
   const ConvGeometry g = conv_geometry(p);
   const auto at = [](const ConvGeometry::Axes& axes, std::size_t axis) { return static_cast<int>(axes[axis]); };
-  const std::int64_t outputs = p.size(1, 0), rest = outputs % 64;
+  const std::int64_t outputs = p.size(1, 0), tail = outputs % 64;
   return {.channels = static_cast<int>(p.size(1, 1)),
           .kernel_h = at(g.kernel, 1),
           .kernel_w = at(g.kernel, 2),
           .stride_h = at(g.stride, 1),
           .stride_w = at(g.stride, 2),
           .before_w = at(g.before, 2),
-          .outputs = rest > 0 && rest <= 32 ? 32 : 64};
+          .outputs = tail > 0 && tail <= 32 ? 32 : 64};
 }
 
 Decline declines(const Region& region) {

@@ -80,14 +80,14 @@ void GeneralConv::launch(const LaunchArgs& args, std::size_t program, const conv
                          const ConvGate* gate) const {
   const TensorView &x = *product_.given(args, product_.at.x), &w = *product_.given(args, product_.at.w),
                    &y = args.outputs[product_.y];
-  const TensorView* const also = product_.also ? &args.outputs[product_.also->y] : nullptr;
+  const TensorView* const second = product_.second ? &args.outputs[product_.second->y] : nullptr;
   if (y.elements() == 0) return;
   const ConvTensor in = conv_tensor(x, geometry_.channels_last), out = conv_tensor(y, geometry_.channels_last);
   conv::GeneralParams p{};
   p.x = x.data;
   p.weight = w.data;
   p.y = y.data;
-  if (also) p.also = also->data, p.also_step = steps_of(conv_tensor(*also, geometry_.channels_last).strides);
+  if (second) p.second = second->data, p.second_step = steps_of(conv_tensor(*second, geometry_.channels_last).strides);
   p.x_step = steps_of(in.strides);
   p.y_step = steps_of(out.strides);
   p.weight_step = weight ? *weight : plain_steps(w, transposed_);
@@ -130,7 +130,7 @@ extern const Kernel conv_implicit;
 }
 
 Decline declines_second_result(const Region& region) {
-  if (region.problem().op->kind != OpKind::conv || !Product(region).also) return std::nullopt;
+  if (region.problem().op->kind != OpKind::conv || !Product(region).second) return std::nullopt;
   for (const Kernel* hopper : {&conv_pointwise_file::conv_pointwise_hopper, &conv_hopper_file::conv_hopper}) {
     if (hopper->declines(region.problem())) continue;
     if (const Decline reason = hopper->declines(region))
@@ -143,7 +143,7 @@ Decline declines_second_result(const Region& region) {
 RegionCut second_result_cut(const Region& region) {
   const bool takes = region.problem().op->kind == OpKind::conv && !region.is_single() &&
                      !conv_implicit_file::conv_implicit.declines(region);
-  return {takes && Product(region).also ? RegionCut::Rule::separate : RegionCut::Rule::none};
+  return {takes && Product(region).second ? RegionCut::Rule::separate : RegionCut::Rule::none};
 }
 
 }  // namespace cermet::cuda

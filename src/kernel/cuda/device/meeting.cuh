@@ -1,14 +1,13 @@
-// How items of a launch leave each other numbers without a counter: in memory that holds, wherever nothing has been
-// left, bits that no number has, so that every number says by itself that it is there. A walk (walk.cuh) gives such
-// memory to tasks that want it.
+// A mailbox between items of a launch, without a counter: empty words hold a NaN that arithmetic does not give, so that
+// a word is present when it is anything else. A walk (walk.cuh) gives such memory to tasks that want it.
 #pragma once
 
 #include "kernel/cuda/device/types.cuh"
 
 namespace cermet {
 
-/// Of a launch: what this run uses, and what the next one will. Nothing has been left in either before the run; a task
-/// clears the second one, which nobody else touches, so that runs can take them in turn.
+/// Of a launch: what this run uses, and what the next one will. Both are empty before the run; a task clears the
+/// second one, which no other task touches, so that runs can take them in turn.
 struct Meeting {
   char *now, *next;
   bool together;  ///< whether each item of the launch has a block of its own, so that items may wait for each other,

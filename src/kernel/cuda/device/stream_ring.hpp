@@ -6,7 +6,7 @@
 
 namespace cermet::stream {
 
-/// Barriers of the ring's stages, full ones and empty ones, and what the walk keeps beside them. The ring begins behind
+/// Barriers of the ring's stages, full ones and empty ones, and what the walk keeps beside them. The ring begins after
 /// it.
 inline constexpr int control_bytes = 1024;
 inline constexpr int most_stages = 16;

@@ -13,7 +13,7 @@
 //   ring_stages, ring_pitch      only where the stages of streamed weights belong to all tasks of a kernel: StreamTeam
 //   together                     whether all items of the launch run at the same time, each in a block of its own,
 //   where the host launches no more than are
-//                                resident: one may wait for another then, which nobody may otherwise
+//                                resident: one may wait for another then, and only then
 #pragma once
 
 #include "kernel/cuda/device/ptx/barrier.cuh"

@@ -22,7 +22,7 @@ struct Control {
   uint64_t row_barriers[stream::row_sets][2][stream::row_stages];  ///< the same of each set's rows
   uint32_t runs;                                                   ///< that ended before this one
   uint32_t zero;
-  uint32_t announced;  ///< instances at the list's begin that this block has ended and told the others
+  uint32_t announced;  ///< instances at the list's begin that this block has ended and announced
 };
 static_assert(sizeof(Control) <= stream::control_bytes);
 static_assert(StreamTeam<64, 2, 1024, 1>::control_bytes == stream::control_bytes);
@@ -46,7 +46,7 @@ CERMET_DEVICE uint64_t now() {
   return time;
 }
 
-/// What a body is told. All of it lies in shared memory or in parameters.
+/// The arguments of a body. All of it lies in shared memory or in parameters.
 struct Call {
   const Params& walk;
   const Control& control;
@@ -173,7 +173,7 @@ CERMET_DEVICE void compute(const Call& call, StreamState& state, char* smem) {
       else Task::multiply(p, item, team, smem, state);
     }
   } else if constexpr (Meets<Task, Team>) {
-    // In this order: an item waits for those of lower numbers only, which no block of any number has behind it.
+    // In this order: an item waits for those of lower numbers only, which no block of any number has after it.
 #pragma unroll 1
     for (uint32_t item = first_item(instance); item < instance.items; item += gridDim.x)
       Task::meet(p, item, team, smem, meeting_of(call, instance));

@@ -43,14 +43,14 @@ struct Stuck {
 
 /// Times of an instance on a block, in nanoseconds of the GPU's clock.
 struct Times {
-  uint64_t begin, ready, computed, announced;  ///< called; its inputs were there; computed; and told the others
+  uint64_t begin, ready, computed, announced;  ///< called; its inputs were there; computed; and announced
 };
 
 struct Params {
   const Instance* instances;  ///< [count], then uint32_t needs[needs]: instances
   uint32_t count, needs;
   uint32_t* progress;  ///< [blocks]: how far each is in this run: its present instance, counted from 1; count + 1
-                       ///< behind the last
+                       ///< after the last
   uint32_t rounds;     ///< runs in a row: the list is gone through so often
   uint32_t carried;    ///< the last of the needs: what has to end in a round before the next one begins, beside what
                        ///< others need

@@ -1,4 +1,4 @@
-// Where planners leave a gate behind a product to a launch of its own.
+// Where planners leave a gate after a product to a launch of its own.
 #pragma once
 
 #include "kernel/region_cut.hpp"

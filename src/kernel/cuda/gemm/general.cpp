@@ -6,7 +6,7 @@
 #include "kernel/cuda/gemm/column_sums.hpp"
 #include "kernel/cuda/gemm/gate_cut.hpp"
 #include "kernel/cuda/gemm/hopper.hpp"
-#include "kernel/cuda/gemm/rest.hpp"
+#include "kernel/cuda/gemm/unweighted_rows.hpp"
 #include "kernel/cuda/narrow.hpp"
 #include "op/products.hpp"
 
@@ -165,9 +165,9 @@ void GeneralProduct::set_rows(const LaunchArgs& args, gemm::GeneralParams& p) co
   set_steps(axes, rows.steps[ProductRows::W], p.b_batch, nullptr);
   p.a.data = product_.given(args, product_.at.x)->data;
   p.y.data = y.data;
-  if (product_.also) {
+  if (product_.second) {
     set_steps(axes, rows.steps[ProductRows::SECOND], p.second.batch, &p.second.row);
-    p.second.data = args.outputs[product_.also->y].data;
+    p.second.data = args.outputs[product_.second->y].data;
   }
   if (const TensorView* scale = product_.given(args, product_.at.x_scale)) p.row_scale.data = scale->data;
   for (std::size_t i = 0; i < product_.extras().size(); ++i) {
@@ -289,7 +289,8 @@ const Kernel gemm_linear_general = general("gemm.linear.general", OpKind::linear
 const Kernel gemm_matmul_general = general("gemm.matmul.general", OpKind::matmul);
 const Kernel gemm_dual_linear_general = general("gemm.dual_linear.general", OpKind::dual_linear);
 const Kernel gemm_scaled_mm_general = general("gemm.scaled_mm.general", OpKind::scaled_mm);
-const Kernel gemm_grouped_linear_general = with_rest(general("gemm.grouped_linear.general", OpKind::grouped_linear));
+const Kernel gemm_grouped_linear_general =
+    with_unweighted_rows(general("gemm.grouped_linear.general", OpKind::grouped_linear));
 
 extern const Kernel gemm_linear_tensor, gemm_matmul_tensor, gemm_dual_linear_tensor, gemm_scaled_mm_tensor,
     gemm_grouped_linear_tensor;
@@ -297,6 +298,7 @@ const Kernel gemm_linear_tensor = tensor("gemm.linear.tensor", OpKind::linear);
 const Kernel gemm_matmul_tensor = tensor("gemm.matmul.tensor", OpKind::matmul);
 const Kernel gemm_dual_linear_tensor = tensor("gemm.dual_linear.tensor", OpKind::dual_linear);
 const Kernel gemm_scaled_mm_tensor = tensor("gemm.scaled_mm.tensor", OpKind::scaled_mm);
-const Kernel gemm_grouped_linear_tensor = with_rest(tensor("gemm.grouped_linear.tensor", OpKind::grouped_linear));
+const Kernel gemm_grouped_linear_tensor =
+    with_unweighted_rows(tensor("gemm.grouped_linear.tensor", OpKind::grouped_linear));
 
 }  // namespace cermet::cuda::gemm_general_kernels_file

@@ -6,7 +6,7 @@
 #include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/device/gemm/parts.hpp"
 #include "kernel/cuda/gemm/gate_cut.hpp"
-#include "kernel/cuda/gemm/rest.hpp"
+#include "kernel/cuda/gemm/unweighted_rows.hpp"
 #include "op/grouped_work.hpp"
 #include "op/products.hpp"
 
@@ -65,7 +65,7 @@ Decline HopperProduct::declines(const Region& region) {
   if (op == OpKind::matmul && p.input(0).dtype == DType::f32) return "a is f32";
   if (Decline reason = Product::declines(region, GeneralProduct::loops)) return reason;
   const Product product(region, GeneralProduct::loops);
-  if (product.also && max_rows(p, 0) > most_rows_of_two)
+  if (product.second && max_rows(p, 0) > most_rows_of_two)
     return fmt::format("two results of more than {} rows: the second in a launch of its own was faster",
                        most_rows_of_two);
   if (product.blocked && product.at.w_scale >= 0 && product.right.blocks == 1)
@@ -79,7 +79,8 @@ Decline HopperProduct::declines(const Region& region) {
   const DType b = p.input(1).dtype;
   if (length * byte_size(b) % 16 != 0)
     return fmt::format("rows of {} {} do not have whole 16 bytes", length, name_of(b));
-  if (columns * byte_size(product.out) % 16 != 0 || (product.also && columns * byte_size(product.also->out) % 16 != 0))
+  if (columns * byte_size(product.out) % 16 != 0 ||
+      (product.second && columns * byte_size(product.second->out) % 16 != 0))
     return fmt::format("rows of {} results do not have whole 16 bytes", columns);
   if (is_fp8(b) && length < shortest_fp8)
     return fmt::format("K is below {}: the tensor cores' sums of fp8 would show", shortest_fp8);
@@ -107,7 +108,7 @@ HopperProduct::HopperProduct(const Region& region, const Config& config, const H
   else if ((tiles == HopperTiles::one || (tiles == HopperTiles::one_of_many && most_rows_ >= 4096)) && known_rows_)
     tiles_ = {best_hopper_tile(work_, most_rows_)};
   else tiles_ = choose_hopper_tiles(work_, most_rows_);
-  config_.unweighted = config_.grouped && groups_end_in_rest(p) && !product_.column_sums &&
+  config_.unweighted = config_.grouped && has_unweighted_group(p) && !product_.column_sums &&
                        std::ranges::all_of(tiles_, [&](const HopperTile& tile) { return has_few_rows(tile); });
 }
 
@@ -148,7 +149,7 @@ void HopperProduct::set_work(const Region& region, const HopperRows& rows) {
   work_.b_parts = config_.dual ? 2 : 1;
   work_.a_share = rows.share;
   work_.out_bytes = static_cast<int>(byte_size(product_.out));
-  work_.second_bytes = product_.also ? static_cast<int>(byte_size(product_.also->out)) : 0;
+  work_.second_bytes = product_.second ? static_cast<int>(byte_size(product_.second->out)) : 0;
   work_.vector_bytes = product_.column_sums ? 4 : 0;
   for (const EpilogueExtra& extra : product_.extras())
     if (extra.is_side_by_side()) work_.vector_bytes += static_cast<int>(byte_size(extra.dtype));
@@ -301,12 +302,12 @@ const Kernel gemm_matmul_hopper = kernel("gemm.matmul.hopper", OpKind::matmul);
 const Kernel gemm_dual_linear_hopper = kernel("gemm.dual_linear.hopper", OpKind::dual_linear, {.recorded = 0.15});
 const Kernel gemm_scaled_mm_hopper =
     kernel("gemm.scaled_mm.hopper", OpKind::scaled_mm, {.recorded = 0.2, .of_configs = tiles_error});
-const Kernel gemm_grouped_linear_hopper = with_rest(
+const Kernel gemm_grouped_linear_hopper = with_unweighted_rows(
     kernel("gemm.grouped_linear.hopper", OpKind::grouped_linear, {.assumes = ModelError::Assumes::group_lengths}),
     [](const Region& region, const Config& config) {
       const HopperProduct product(region, config);
       return product.makes_unweighted_rows()
-                 ? MakesRest([=](const LaunchArgs& args) { return product.makes_unweighted_rows(args); })
+                 ? MakesUnweighted([=](const LaunchArgs& args) { return product.makes_unweighted_rows(args); })
                  : nullptr;
     });
 

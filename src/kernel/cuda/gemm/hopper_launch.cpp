@@ -58,9 +58,9 @@ bool HopperProduct::fits(const LaunchArgs& args, const View& view) const {
   bool fits = aligned(x.data) && aligned(w.data) && aligned(y.data) && x_row % 16 == 0 && w_row % 16 == 0 &&
               view.y_stride * out % 16 == 0 && view.y_batch * out % 16 == 0 && view.x_batch % view.x_stride == 0 &&
               view.w_batch % view.w_stride == 0;
-  if (product_.also) {
-    const std::int64_t bytes = byte_size(product_.also->out);
-    fits = fits && aligned(args.outputs[product_.also->y].data) && view.second_stride * bytes % 16 == 0 &&
+  if (product_.second) {
+    const std::int64_t bytes = byte_size(product_.second->out);
+    fits = fits && aligned(args.outputs[product_.second->y].data) && view.second_stride * bytes % 16 == 0 &&
            view.second_batch * bytes % 16 == 0;
   }
   if (const TensorView up = product_.second_weight(args); up.present) {
@@ -125,7 +125,7 @@ gemm::HopperParams HopperProduct::params(const LaunchArgs& args, const View& vie
   p.y = args.outputs[product_.y].data;
   p.y_stride = view.y_stride;
   p.y_group = view.y_batch;
-  if (product_.also) p.second = args.outputs[product_.also->y].data;
+  if (product_.second) p.second = args.outputs[product_.second->y].data;
   p.second_stride = view.second_stride;
   p.second_group = view.second_batch;
   p.m = narrow(view.m, "product", "rows");

@@ -51,22 +51,22 @@ Product::Product(const Region& region, ProductLoops loops)
   column_sums = has(schema.zero_point);
   gated = loops.gated && gate_after(region);
 
-  const auto place_of = [&](std::size_t i) {
+  const auto operand_index = [&](std::size_t i) {
     const auto operand = has(i) ? region.operand_of(i) : std::nullopt;
     return operand ? static_cast<int>(*operand) : -1;
   };
-  at = {place_of(0),
-        place_of(1),
-        place_of(schema.w_up),
-        place_of(schema.offsets),
-        blocked ? place_of(schema.x_scale) : -1,
-        blocked ? place_of(schema.w_scale) : -1};
-  const int w_scale = place_of(schema.w_scale), bias = place_of(schema.bias);
+  at = {operand_index(0),
+        operand_index(1),
+        operand_index(schema.w_up),
+        operand_index(schema.offsets),
+        blocked ? operand_index(schema.x_scale) : -1,
+        blocked ? operand_index(schema.w_scale) : -1};
+  const int w_scale = operand_index(schema.w_scale), bias = operand_index(schema.bias);
 
   program_ = product_epilogue(region, loops).program;
   y = program_.results.front().result;
   out = program_.results.front().dtype;
-  if (program_.results.size() > 1) also = {program_.results.back().result, program_.results.back().dtype};
+  if (program_.results.size() > 1) second = {program_.results.back().result, program_.results.back().dtype};
   for (const TileProgram::Extra& extra : program_.extras) {
     const bool is_scale = static_cast<int>(extra.operand) == w_scale,
                of_groups = grouped_ && (is_scale || static_cast<int>(extra.operand) == bias);
@@ -110,7 +110,7 @@ ProductRows Product::rows(const LaunchArgs& args, const TensorView& result) cons
   const int leads = result.shape.rank() - 1;
   ProductRows rows;
   rows.steps[ProductRows::Y] = steps_along(result, leads, 1);
-  if (also) rows.steps[ProductRows::SECOND] = steps_along(args.outputs[also->y], leads, 1);
+  if (second) rows.steps[ProductRows::SECOND] = steps_along(args.outputs[second->y], leads, 1);
   if (scale != nullptr && left.group != 0)
     rows.steps[ProductRows::SCALE] = steps_along(*scale, leads, scale->shape.rank() - leads);
   for (std::size_t i = 0; i < extras_.size(); ++i) rows.steps[ProductRows::EXTRA + i] = extra_steps(args, i, leads);

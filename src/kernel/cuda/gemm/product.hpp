@@ -30,24 +30,24 @@ class Product {
   /// The same, also where something comes before the anchor.
   static Decline declines(const Region& region, ProductLoops loops = {});
 
-  /// Places of the product's own operands in a launch; -1 where there is none. The epilogue has all others, and scales
+  /// Indices of the product's own operands in a launch; -1 where there is none. The epilogue has all others, and scales
   /// unless they cover blocks.
-  struct Places {
+  struct OperandIndices {
     int x = 0, w = 1, w_up = -1, offsets = -1, x_scale = -1, w_scale = -1;
   };
-  Places at;
-  /// A second result, which the epilogue's type has as its member Also.
-  struct Also {
+  OperandIndices at;
+  /// A second result, which the epilogue's type has as its member Second.
+  struct Second {
     std::size_t y;
     DType out;
   };
   std::size_t y = 0;  ///< place of the result
-  std::optional<Also> also;
+  std::optional<Second> second;
   ScaleGrid left, right;     ///< of x_scale and w_scale
   bool blocked = false;      ///< scales cover blocks of the reduction
   bool column_sums = false;  ///< the epilogue reads the sums of the weight's columns
   bool gated =
-      false;  ///< the second half of w's rows takes part like a second weight, and a gate is computed behind both
+      false;  ///< the second half of w's rows takes part like a second weight, and a gate is computed after both
   DType out = DType::f32;  ///< of the result
 
   /// For programs. Made when it is wanted: cost models ask for many products that are never compiled.

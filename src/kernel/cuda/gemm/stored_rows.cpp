@@ -17,19 +17,19 @@ std::optional<StoredRows> StoredRows::of(const Product& product, const LaunchArg
   const TensorView& y = args.outputs[product.y];
   const int leads = y.shape.rank() - 1;
   const std::size_t count = product.extras().size();
-  enum { Y, NONE, ALSO, EXTRA, COUNT = EXTRA + epilogue::most_extras };
+  enum { Y, NONE, SECOND, EXTRA, COUNT = EXTRA + epilogue::most_extras };
   std::array<AxisSteps, COUNT> steps{};  // NONE stays 0: what has no step along rows
   steps[Y] = steps_along(y, leads, 1);
-  const TensorView* const also = product.also ? &args.outputs[product.also->y] : nullptr;
-  if (also) steps[ALSO] = steps_along(*also, leads, 1);
+  const TensorView* const second = product.second ? &args.outputs[product.second->y] : nullptr;
+  if (second) steps[SECOND] = steps_along(*second, leads, 1);
   for (std::size_t i = 0; i < count; ++i) steps[EXTRA + i] = product.extra_steps(args, i, leads);
   const RowAxes axes = merge_axes(y.shape, leads, steps, NONE);
   if (axes.rank > 1) return std::nullopt;
   StoredRows rows;
   rows.count = axes.m();
-  rows.to = {y.data, also ? also->data : nullptr, steps[Y][0], steps[ALSO][0]};
+  rows.to = {y.data, second ? second->data : nullptr, steps[Y][0], steps[SECOND][0]};
   rows.vectors = suits_vectors(y.data, rows.to.y_row, y.dtype, run) &&
-                 (!also || suits_vectors(also->data, rows.to.also_row, also->dtype, run));
+                 (!second || suits_vectors(second->data, rows.to.second_row, second->dtype, run));
   for (std::size_t i = 0; i < count; ++i) {
     const EpilogueExtra& extra = product.extras()[i];
     epilogue::Operand& operand = rows.extra[i];

@@ -57,7 +57,8 @@ Decline declines_stream(const Region& region) {
   if (product.column_sums) return "a zero point needs the sums of the weight's columns";
   if (rotates) return std::nullopt;
   const std::int64_t columns = p.outputs[0].dims.back().constant() / (product.gated ? 2 : 1);
-  if (columns * byte_size(product.out) % 16 != 0 || (product.also && columns * byte_size(product.also->out) % 16 != 0))
+  if (columns * byte_size(product.out) % 16 != 0 ||
+      (product.second && columns * byte_size(product.second->out) % 16 != 0))
     return fmt::format("rows of {} results do not have whole 16 bytes", columns);
   return std::nullopt;
 }
@@ -277,15 +278,15 @@ std::optional<StreamProduct::View> StreamProduct::view_of(const LaunchArgs& args
 
 /// Whether addresses and strides are what copies of 16 bytes need.
 bool StreamProduct::fits(const LaunchArgs& args, const View& view) const {
-  const auto suits = [](const TensorView& view, std::int64_t stride) {
-    const std::int64_t bytes = stride * byte_size(view.dtype);
-    return reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0 && bytes % 16 == 0;
+  const auto suits = [](const TensorView& operand, std::int64_t stride) {
+    const std::int64_t bytes = stride * byte_size(operand.dtype);
+    return reinterpret_cast<std::uintptr_t>(operand.data) % 16 == 0 && bytes % 16 == 0;
   };
   const TensorView up = product_.second_weight(args);
   return view.x_stride != 0 && view.w_stride != 0 && suits(x(args), view.x_stride) && suits(w(args), view.w_stride) &&
          (heads_ || suits(args.outputs[product_.y], view.y_stride)) &&
          (!up.present || (view.up_stride != 0 && suits(up, view.up_stride))) &&
-         (!product_.also || suits(args.outputs[product_.also->y], view.second_stride));
+         (!product_.second || suits(args.outputs[product_.second->y], view.second_stride));
 }
 
 gemm::StreamRotatedParams StreamProduct::params(const LaunchArgs& args, const View& view,
@@ -304,7 +305,7 @@ gemm::StreamRotatedParams StreamProduct::params(const LaunchArgs& args, const Vi
   if (heads_) heads_->set(args, p);
   p.y = y(args).data;
   p.y_stride = view.y_stride;
-  if (product_.also) p.second = args.outputs[product_.also->y].data;
+  if (product_.second) p.second = args.outputs[product_.second->y].data;
   p.second_stride = view.second_stride;
   p.m = narrow(view.m, "product", "rows");
   std::ranges::copy(view.extra, p.extra);

@@ -57,7 +57,7 @@ class StreamProduct {
   bool constant_;
   std::vector<gemm::StreamShape> shapes_;  ///< fewest tokens first
   std::optional<GeneralProduct> general_;  ///< for other launches
-  std::optional<Gemv> gemv_;               ///< the same with rope_and_cache behind the product
+  std::optional<Gemv> gemv_;               ///< the same with rope_and_cache after the product
 };
 
 }  // namespace cermet::cuda

@@ -13,7 +13,7 @@ constexpr HopperTile candidates[] = {{128, 256}, {128, 192}, {128, 128}, {128, 6
                                      {64, 256},  {64, 128},  {64, 64},   {64, 32}};
 /// For the few or odd columns of convolutions, beside the others where one tile is chosen for a known number of rows.
 constexpr HopperTile narrow_candidates[] = {{128, 96}, {128, 32}};
-/// For one number of rows: 28672 columns are 256 tiles of these, which is two rounds of 132 SMs with hardly any rest.
+/// For one number of rows: 28672 columns are 256 tiles of these, two rounds of 132 SMs with hardly any tail.
 constexpr HopperTile further_candidates[] = {{64, 112}, {128, 112}};
 
 /// The work of a launch as the SMs take it: in rounds of tiles, whose stages are 128 bytes of k.

@@ -79,7 +79,7 @@ struct Combined {
         .offsets = p.input(op::grouped_linear::offsets).dtype,
         .ids = region.operand_type(static_cast<std::size_t>(row_of)).dtype,
         .choices = shape.choices,
-        .tail = groups_end_in_rest(p),
+        .tail = has_unweighted_group(p),
         .ring_bytes = ring_bytes,
         .prologue = prologue.quantization(),
     };

@@ -2,7 +2,7 @@
 
 #include "base/checked.hpp"
 #include "kernel/cuda/config_text.hpp"
-#include "kernel/cuda/gemm/rest.hpp"
+#include "kernel/cuda/gemm/unweighted_rows.hpp"
 #include "kernel/cuda/gemv/compact.hpp"
 #include "kernel/roofline.hpp"
 #include "op/products.hpp"
@@ -213,7 +213,7 @@ std::vector<Config> Gemv::configs(const Region& region, bool compact) {
   return list;
 }
 
-/// A rotation behind the product pairs the rows of a stage: beside the usual sizes it has those of a kernel that shares
+/// A rotation after the product pairs the rows of a stage: beside the usual sizes it has those of a kernel that shares
 /// stages among tasks.
 ConfigSpace Gemv::space(const Region& region, bool compact) {
   static constexpr int usual_ring = gemv::usual_ring_bytes >> 10, most_registers = 128;
@@ -259,11 +259,11 @@ Kernel kernel(const char* name, OpKind op, bool compact, Decline (*declines)(con
       .summary = std::move(summary),
       .fuses = true,
       .declines = [compact, declines](const Region& region) -> Decline {
-        const OpKind op = region.problem().op->kind;
+        const OpKind anchor = region.problem().op->kind;
         if (compact)
           if (Decline reason = Gemv::declines_compact(region)) return reason;
         if (Decline reason = declines(region)) return reason;
-        if (!compact && (op == OpKind::linear || op == OpKind::dual_linear) && !Gemv::declines_compact(region))
+        if (!compact && (anchor == OpKind::linear || anchor == OpKind::dual_linear) && !Gemv::declines_compact(region))
           return "its weights are held in 12 bits";
         return std::nullopt;
       },
@@ -314,11 +314,12 @@ extern const Kernel gemv_linear, gemv_dual_linear, gemv_scaled_mm, gemv_grouped_
 const Kernel gemv_norm_linear = with_prologue("gemv.norm_linear", OpKind::linear);
 const Kernel gemv_norm_dual_linear = with_prologue("gemv.norm_dual_linear", OpKind::dual_linear);
 const Kernel gemv_front_scaled_mm = with_prologue("gemv.front_scaled_mm", OpKind::scaled_mm);
-const Kernel gemv_front_grouped_linear = with_rest(with_prologue("gemv.front_grouped_linear", OpKind::grouped_linear));
+const Kernel gemv_front_grouped_linear =
+    with_unweighted_rows(with_prologue("gemv.front_grouped_linear", OpKind::grouped_linear));
 const Kernel gemv_linear = plain("gemv.linear", OpKind::linear, {.recorded = 0.15});
 const Kernel gemv_dual_linear = plain("gemv.dual_linear", OpKind::dual_linear);
 const Kernel gemv_scaled_mm = plain("gemv.scaled_mm", OpKind::scaled_mm, {.recorded = 0.2});
-const Kernel gemv_grouped_linear =
-    with_rest(plain("gemv.grouped_linear", OpKind::grouped_linear, {.assumes = ModelError::Assumes::group_lengths}));
+const Kernel gemv_grouped_linear = with_unweighted_rows(
+    plain("gemv.grouped_linear", OpKind::grouped_linear, {.assumes = ModelError::Assumes::group_lengths}));
 
 }  // namespace cermet::cuda::gemv_gemv_file

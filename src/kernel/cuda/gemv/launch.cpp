@@ -91,7 +91,7 @@ void Gemv::launch(const LaunchArgs& args, std::size_t first_program) const {
   const TensorView *delta = product_.given(args, delta_),
                    *sum = sum_ >= 0 ? &args.outputs[static_cast<std::size_t>(sum_)] : nullptr,
                    *normed = normed_ >= 0 ? &args.outputs[static_cast<std::size_t>(normed_)] : nullptr;
-  const TensorView* const second = product_.also ? &args.outputs[product_.also->y] : nullptr;
+  const TensorView* const second = product_.second ? &args.outputs[product_.second->y] : nullptr;
   const int leads = y.shape.rank() - 1;
   const TensorView* scale = product_.given(args, product_.at.x_scale);
   const std::size_t extras = product_.extras().size();

@@ -137,7 +137,7 @@ TensorView RotatedHeads::rows(const LaunchArgs& args) const {
   return {out.data, out.dtype, {out.shape[0], pairs_}, {out.strides[0], 1}};
 }
 
-void RotatedHeads::set(const LaunchArgs& args, rotation::Places& p, std::int64_t row) const {
+void RotatedHeads::set(const LaunchArgs& args, rotation::Operands& p, std::int64_t row) const {
   const auto from = [&](std::size_t operand) {
     const TensorView& numbers = args.inputs[operand];
     return numbers.as<const std::byte>() + row * byte_size(numbers.dtype);

@@ -1,4 +1,4 @@
-// rope_and_cache behind a product that makes queries, keys and values: how a region is taken apart for it, and what a
+// rope_and_cache after a product that makes queries, keys and values: how a region is taken apart for it, and what a
 // launch is given (device/gemv/rope.cuh).
 #pragma once
 
@@ -28,13 +28,13 @@ class RotatedHeads {
   /// The rotated queries as rows of pairs, of which the stride from row to row is theirs.
   TensorView rows(const LaunchArgs& args) const;
   /// Of rows from `row` on.
-  void set(const LaunchArgs& args, rotation::Places& p, std::int64_t row = 0) const;
+  void set(const LaunchArgs& args, rotation::Operands& p, std::int64_t row = 0) const;
 
  private:
-  struct Places {
+  struct OperandIndices {
     std::size_t cos, sin, positions, slots, q, k_cache, v_cache;  ///< operands of the launch; from q on results
   };
-  Places at_;
+  OperandIndices at_;
   KvCacheAxes axes_;
   std::int64_t pairs_, most_neighbours_;
 };

@@ -69,8 +69,8 @@ struct Layout : WorkspaceLayout {
   TensorView x, residual, y;  ///< dense copies, where rows of several ranks are not evenly apart
 
   Layout(const Shape& x_shape, std::int64_t feature_count, std::int64_t expert_count, std::int64_t chosen, DType x_type,
-         DType residual_type, DType y_type, std::byte* memory)
-      : WorkspaceLayout{memory, 256},
+         DType residual_type, DType y_type, std::byte* workspace)
+      : WorkspaceLayout{workspace, 256},
         tokens(1),
         hidden(x_shape.back()),
         features(feature_count),

@@ -110,7 +110,7 @@ std::vector<Program> programs(const Problem& p) {
   list[0].min_blocks = 4;
   if (sorts_in_chunks(max_pairs(p), p.attributes.integer("experts"))) {
     list.insert(list.end(), {program("Count", permute::count_shared_bytes),
-                             program("Place", permute::place_shared_bytes), program("Copy", 0)});
+                             program("RowIndices", permute::row_indices_shared_bytes), program("Copy", 0)});
   }
   return list;
 }

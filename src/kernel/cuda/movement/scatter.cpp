@@ -90,7 +90,7 @@ const Kernel movement_scatter{
                        .task = fmt::format("cermet::scatter::{}<cermet::scatter::Config{}>", task, config_text(config)),
                        .threads = scatter::threads};
       };
-      std::vector<Program> list{copy_program(), program("Places")};
+      std::vector<Program> list{copy_program(), program("Elements")};
       if (!is_16_bit_reduction(p)) list.push_back(program("Columns"));
       return list;
     },

@@ -44,18 +44,20 @@ std::int64_t PeerCall::word_bytes() const {
 
 bool can_be_stamped(const PeerCall& call) { return !has_root(call.kind) && call.word_bytes() >= 8; }
 
-peer::Params peer_params(const peer::Link& link, const PeerCall& call, int channels, int threads, peer::Way way) {
-  peer::Params p{.link = link,
-                 .x = call.x,
-                 .y = call.y,
-                 .piece = call.piece,
-                 .channels = 1,
-                 .to = 0,
-                 .from = 0,
-                 .cuts = 0,
-                 .joins = 0,
-                 .way = way == peer::Way::stamped && !can_be_stamped(call) ? peer::Way::once : way,
-                 .word_bytes = 1};
+peer::Params peer_params(const peer::Link& link, const PeerCall& call, int channels, int threads,
+                         peer::Protocol protocol) {
+  peer::Params p{
+      .link = link,
+      .x = call.x,
+      .y = call.y,
+      .piece = call.piece,
+      .channels = 1,
+      .to = 0,
+      .from = 0,
+      .cuts = 0,
+      .joins = 0,
+      .protocol = protocol == peer::Protocol::stamped && !can_be_stamped(call) ? peer::Protocol::once : protocol,
+      .word_bytes = 1};
   route(p, call);
   const std::int64_t word = call.word_bytes(), words = call.piece * call.element_bytes / word;
   for (const void* data : {call.x, static_cast<const void*>(call.y)})

@@ -30,8 +30,9 @@ struct PeerCall {
 bool can_be_stamped(const PeerCall& call);
 
 /// `channels`: at most, alike on all ranks, of `threads` threads each. Throws Error(invalid_argument) where operands
-/// are not aligned to their words. `way`: shares of all_reduce alone; where words cannot be stamped, they go once.
-peer::Params peer_params(const peer::Link& link, const PeerCall& call, int channels, int threads, peer::Way way);
+/// are not aligned to their words. `protocol`: shares of all_reduce alone; where words cannot be stamped, they go once.
+peer::Params peer_params(const peer::Link& link, const PeerCall& call, int channels, int threads,
+                         peer::Protocol protocol);
 
 /// The program that reduces this type in vectors of `width` elements, and the one that only moves words of any size.
 Program peer_reduction(DType dtype, Reduction reduction, int ranks, int width, int threads);

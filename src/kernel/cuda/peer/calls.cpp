@@ -61,7 +61,8 @@ Launcher bind(const Problem& p, Collective kind) {
                         .y = y.data,
                         .piece = x.elements() / (cuts_operand(kind) ? ranks : 1),
                         .element_bytes = byte_size(x.dtype)};
-    const peer::Params params = peer_params(memory.link, call, memory.channels, joined_threads, peer::Way::stamped);
+    const peer::Params params =
+        peer_params(memory.link, call, memory.channels, joined_threads, peer::Protocol::stamped);
     std::size_t program = 0;
     if (has_reduction(kind))
       for (int width = static_cast<int>(16 / call.element_bytes); width > call.width(); width /= 2) ++program;

@@ -4,9 +4,9 @@
 #include "base/checked.hpp"
 #include "kernel/communicator.hpp"
 #include "kernel/cuda/config_text.hpp"
+#include "kernel/cuda/peer/all_reduce_prologue.hpp"
 #include "kernel/cuda/peer/group_memory.hpp"
 #include "kernel/cuda/peer/reduction.hpp"
-#include "kernel/cuda/peer/sum_in_front.hpp"
 #include "kernel/cuda/rowwise/row_region_kernel.hpp"
 #include "kernel/row_program.hpp"
 #include "op/reduction.hpp"
@@ -36,7 +36,7 @@ int width_of(const Problem& sum) {
 }
 
 Decline declines(const Kernel& rows, const Region& region) {
-  const std::optional<SumInFront> parts = sum_in_front(region);
+  const std::optional<AllReducePrologue> parts = all_reduce_prologue(region);
   if (!parts) return "has no all_reduce of a rank's operand in front";
   const TensorType& x = parts->sum.input(0);
   if (x.rank() != 2 || !x.dims[1].is_constant())
@@ -48,19 +48,19 @@ Decline declines(const Kernel& rows, const Region& region) {
     return fmt::format("up to {} rows, at most {}", most, most_rows);
   if (const std::int64_t most = dense_bytes_of(x, region.maximum()); most > most_bytes)
     return fmt::format("up to {} bytes, at most {}", most, most_bytes);
-  if (parts->rest.is_single() && parts->rest.problem().op->kind == OpKind::all_reduce) return "reduces no rows";
-  return rows.declines(parts->rest);
+  if (parts->rows.is_single() && parts->rows.problem().op->kind == OpKind::all_reduce) return "reduces no rows";
+  return rows.declines(parts->rows);
 }
 
-/// Where the rest reads the sum: its operand of the launch, and whether shared memory can stand in for it. It cannot
-/// where the sum is read in another way than row by row, nor where a result overwrites it, which kernels load as global
-/// memory.
-struct SumPlace {
+/// Where the row region reads the sum: its operand of the launch, and whether shared memory can stand in for it. It
+/// cannot where the sum is read in another way than row by row, nor where a result overwrites it, which kernels load as
+/// global memory.
+struct SumOperand {
   std::size_t operand = 0;
   bool can_be_shared = false;
 };
-SumPlace sum_place(const SumInFront& parts) {
-  const RowProgram program = row_program(parts.rest).program;
+SumOperand sum_operand(const AllReducePrologue& parts) {
+  const RowProgram program = row_program(parts.rows).program;
   const auto& extras = program.tile.extras;
   const auto reads_sum = [&](const TileProgram::Extra& extra) { return extra.operand == parts.operand; };
   const auto first = std::ranges::find_if(extras, reads_sum);
@@ -73,21 +73,21 @@ SumPlace sum_place(const SumInFront& parts) {
 }
 
 std::vector<Program> programs(const Kernel& rows, const Region& region, const Config& config) {
-  const SumInFront parts = *sum_in_front(region);
-  std::vector<Program> list = rows.programs(parts.rest, config);
+  const AllReducePrologue parts = *all_reduce_prologue(region);
+  std::vector<Program> list = rows.programs(parts.rows, config);
   const Reduction reduction = reduction_from_name(parts.sum.attributes.text("reduction"));
   const auto ranks = static_cast<int>(parts.sum.attributes.integer("ranks"));
-  const SumPlace place = sum_place(parts);
+  const SumOperand sum = sum_operand(parts);
   for (Program& program : list) {
     const std::int64_t offset = (program.shared_bytes + 15) / 16 * 16;
     program.header = "kernel/cuda/device/peer/rows.cuh";
-    const peer::SummedOperand operand{.operand = static_cast<int>(place.operand),
-                                      .shared_offset = place.can_be_shared ? static_cast<int>(offset) : -1,
+    const peer::SummedOperand operand{.operand = static_cast<int>(sum.operand),
+                                      .shared_offset = sum.can_be_shared ? static_cast<int>(offset) : -1,
                                       .leaves = parts.result.has_value()};
     program.task = fmt::format("cermet::peer::Rows<{}, {}, cermet::peer::SummedOperand{}>", program.task,
                                peer_reduction_config(parts.sum.input(0).dtype, reduction, ranks, width_of(parts.sum)),
                                config_text(operand));
-    if (place.can_be_shared) program.shared_bytes = offset + peer::summed_bytes;
+    if (sum.can_be_shared) program.shared_bytes = offset + peer::summed_bytes;
     program.min_blocks = 1;
     if (program.threads == widest_threads && *program.held_columns > 0) {
       program.registers = registers_beside_products;
@@ -100,10 +100,10 @@ std::vector<Program> programs(const Kernel& rows, const Region& region, const Co
 
 /// Those without clusters: a channel is one block.
 std::vector<Config> configs(const Kernel& rows, const Region& region) {
-  const Region rest = sum_in_front(region)->rest;
-  std::vector<Config> list = rows.configs(rest);
+  const Region reduced = all_reduce_prologue(region)->rows;
+  std::vector<Config> list = rows.configs(reduced);
   std::erase_if(list, [&](const Config& config) {
-    return std::ranges::any_of(rows.programs(rest, config), [](const Program& p) { return p.cluster != 1; });
+    return std::ranges::any_of(rows.programs(reduced, config), [](const Program& p) { return p.cluster != 1; });
   });
   return list;
 }
@@ -111,11 +111,11 @@ std::vector<Config> configs(const Kernel& rows, const Region& region) {
 class Bound {
  public:
   Bound(const Kernel& rows, const Region& region, const Config& config)
-      : parts_(*sum_in_front(region)),
-        rows_(rows.bind(parts_.rest, config)),
+      : parts_(*all_reduce_prologue(region)),
+        rows_(rows.bind(parts_.rows, config)),
         length_(row_length(parts_.sum)),
         width_(width_of(parts_.sum)) {
-    for (const Program& program : rows.programs(parts_.rest, config))
+    for (const Program& program : rows.programs(parts_.rows, config))
       shapes_.push_back({{}, program.threads, program.cluster, program.shared_bytes});
   }
 
@@ -128,8 +128,8 @@ class Bound {
       for (const TensorView& view : views)
         require(!view.present || reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0,
                 "all_reduce in front of {}: expected operands aligned to 16 bytes, found {}",
-                parts_.rest.problem().op->name, view.data);
-    // The rest as it would be launched, on the sum.
+                parts_.rows.problem().op->name, view.data);
+    // The row region as it would be launched, on the sum.
     TensorView sum = x;
     sum.data = parts_.result ? args.outputs[*parts_.result].data : args.workspace;
     std::vector<TensorView> inputs(args.inputs.begin(), args.inputs.end()), outputs;
@@ -138,11 +138,11 @@ class Bound {
       if (parts_.results[r]) outputs.push_back(args.outputs[r]);
     Plan plan;
     const TaskQueue queue(args.queue->device(), plan, shapes_);
-    LaunchArgs rest = args;
-    rest.inputs = inputs;
-    rest.outputs = outputs;
-    rest.queue = &queue;
-    rows_(rest);
+    LaunchArgs on_sum = args;
+    on_sum.inputs = inputs;
+    on_sum.outputs = outputs;
+    on_sum.queue = &queue;
+    rows_(on_sum);
     CERMET_ASSERT(plan.launches().size() == 1);
     const Launch& launch = plan.launches()[0];
     peer::RowsParams params{};
@@ -172,14 +172,14 @@ class Bound {
       if (by_row && view.shape[0] != rows) continue;
       const std::int64_t bytes = dense_bytes(view.dtype, view.shape), each = by_row ? bytes / rows * rows_each : bytes;
       if (each > most_ahead || (by_row && rows % rows_each != 0))
-        continue;  // an item of fewer rows would read behind the operand
+        continue;  // an item of fewer rows would read past the operand
       params.ahead[next++] = {static_cast<const char*>(view.data), by_row ? each : 0, static_cast<std::uint32_t>(each)};
     }
   }
 
-  SumInFront parts_;
+  AllReducePrologue parts_;
   Launcher rows_;
-  std::vector<LoadedProgram> shapes_;  ///< of the rest's programs, without functions: its launch is only read
+  std::vector<LoadedProgram> shapes_;  ///< of the row region's programs, without functions: its launch is only read
   std::int64_t length_;
   int width_;
 };
@@ -197,7 +197,7 @@ Kernel make(const char* name, OpKind op) {
       .declines = [rows](const Region& region) { return declines(rows, region); },
       .bind = [rows](const Region& region, const Config& config) -> Launcher { return Bound(rows, region, config); },
       .workspace = [](const Region& region, int) -> std::int64_t {
-        const SumInFront parts = *sum_in_front(region);
+        const AllReducePrologue parts = *all_reduce_prologue(region);
         return parts.result ? 0 : dense_bytes_of(parts.sum.input(0), region.maximum());
       },
       .programs = [rows](const Region& region, const Config& config) { return programs(rows, region, config); },

@@ -27,10 +27,10 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
 Launcher bind(const Problem& p, const Config& config) {
   return [width = width_of(p), vectors = TileChoice(config).vectors](const LaunchArgs& args) {
     const TensorView* const operands[] = {&args.inputs[0], &args.outputs[0]};
-    const TileWalk walk(operands, width, vectors);
-    for (std::int64_t launch = 0; launch < walk.launches(); ++launch)
-      args.queue->run(walk.tiles().program, walk.tiles().items,
-                      cast::Params{walk.tiles().shape, walk.operand(0, launch), walk.operand(1, launch)});
+    const StridedTiles strided(operands, width, vectors);
+    for (std::int64_t launch = 0; launch < strided.launches(); ++launch)
+      args.queue->run(strided.tiles().program, strided.tiles().items,
+                      cast::Params{strided.tiles().shape, strided.operand(0, launch), strided.operand(1, launch)});
   };
 }
 

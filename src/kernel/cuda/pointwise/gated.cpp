@@ -44,16 +44,16 @@ Launcher bind(const Problem& p, const Config& config) {
   return [bound, width = width_of(p), vectors = TileChoice(config).vectors](const LaunchArgs& args) {
     const TensorView &x = args.inputs[0], &y = args.outputs[0];
     const RowView operands[] = {{&x}, {&y}};
-    const RowWalk walk(operands);
+    const StridedRows strided(operands);
     const std::int64_t features = y.shape.back();
     if (features == 0) return;
-    const bool aligned = walk.aligned(0, width) && walk.aligned(1, width) && features % width == 0;
-    const Tiles tiles(walk, features, width, aligned, vectors);
+    const bool aligned = strided.aligned(0, width) && strided.aligned(1, width) && features % width == 0;
+    const Tiles tiles(strided, features, width, aligned, vectors);
     gated::Params params = bound;
     params.shape = tiles.shape;
-    for (std::int64_t launch = 0; launch < walk.launches(); ++launch) {
-      params.x = walk.operand(0, launch);
-      params.y = {walk.operand(1, launch), 1};
+    for (std::int64_t launch = 0; launch < strided.launches(); ++launch) {
+      params.x = strided.operand(0, launch);
+      params.y = {strided.operand(1, launch), 1};
       args.queue->run(tiles.program, tiles.items, params);
     }
   };

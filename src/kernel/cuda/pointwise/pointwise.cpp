@@ -40,18 +40,18 @@ Launcher bind(const Problem& p, const Config& config) {
           vectors = is_plain(p) ? 1 : TileChoice(config).vectors](const LaunchArgs& args) {
     const TensorView &a = args.inputs[0], &b = args.has(1) ? args.inputs[1] : a;
     const TensorView* const operands[] = {&a, &b, &args.outputs[0]};
-    const TileWalk walk(operands, width, vectors);
-    pointwise::Params params{walk.tiles().shape,
+    const StridedTiles strided(operands, width, vectors);
+    pointwise::Params params{strided.tiles().shape,
                              {},
                              {},
                              {},
                              {static_cast<float>(parameters[0]), static_cast<float>(parameters[1])},
                              {parameters[0], parameters[1]}};
-    for (std::int64_t launch = 0; launch < walk.launches(); ++launch) {
-      params.a = walk.operand(0, launch);
-      params.b = walk.operand(1, launch);
-      params.y = walk.operand(2, launch);
-      args.queue->run(walk.tiles().program, walk.tiles().items, params);
+    for (std::int64_t launch = 0; launch < strided.launches(); ++launch) {
+      params.a = strided.operand(0, launch);
+      params.b = strided.operand(1, launch);
+      params.y = strided.operand(2, launch);
+      args.queue->run(strided.tiles().program, strided.tiles().items, params);
     }
   };
 }

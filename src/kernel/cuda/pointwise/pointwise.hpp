@@ -49,27 +49,29 @@ struct Tiles {
 
   Tiles() = default;
   /// aligned: every row of every operand that goes along the rows lies at a multiple of vectors.
-  Tiles(const RowWalk& walk, std::int64_t length, int width, bool aligned, int vectors);
+  Tiles(const StridedRows& strided, std::int64_t length, int width, bool aligned, int vectors);
 
   /// What a view covers, as its items share it out, if it has the rows and, where there is one, the columns that they
   /// divide.
   ByteRange share(const TensorView& view, int width) const;
 };
 
-/// Operands whose dimensions broadcast to those of the last one, walked as rows and tiles. Dimensions that lie densely
+/// Operands whose dimensions broadcast to those of the last one, as rows and tiles. Dimensions that lie densely
 /// in all are merged.
-class TileWalk {
+class StridedTiles {
  public:
-  static constexpr std::size_t most_operands = RowWalk::most_operands;
+  static constexpr std::size_t most_operands = StridedRows::most_operands;
   /// vectors: of a thread where there are many.
-  TileWalk(std::span<const TensorView* const> operands, int width, int vectors);
+  StridedTiles(std::span<const TensorView* const> operands, int width, int vectors);
 
-  std::int64_t launches() const { return walk_->launches(); }
+  std::int64_t launches() const { return strided_->launches(); }
   const Tiles& tiles() const { return tiles_; }
-  TileOperand operand(std::size_t i, std::int64_t launch = 0) const { return {walk_->operand(i, launch), along_[i]}; }
+  TileOperand operand(std::size_t i, std::int64_t launch = 0) const {
+    return {strided_->operand(i, launch), along_[i]};
+  }
 
  private:
-  std::optional<RowWalk> walk_;
+  std::optional<StridedRows> strided_;
   std::array<TensorView, most_operands> views_;  ///< merged
   std::size_t count_;
   int width_;

@@ -11,18 +11,18 @@ namespace cermet::cuda {
 namespace {
 
 constexpr std::size_t most_operands = pointwise::most_operands;
-static_assert(most_operands <= TileWalk::most_operands);
+static_assert(most_operands <= StridedTiles::most_operands);
 
 std::string element(DType dtype) { return fmt::format("Element<{}>", device_name(dtype)); }
 
 /// One number for everything is not repeated for the places of a vector.
 bool is_scalar(const TileProgram::Extra& extra) { return extra.extent == TileProgram::Extent::scalar; }
 
-/// Bytes of the widest element, and of all that a thread loads for one place.
-struct PlaceBytes {
+/// Bytes of the widest element, and of all that a thread loads for one element of the results.
+struct ElementBytes {
   std::size_t widest = 1, loaded = 0;
 
-  explicit PlaceBytes(const TileProgram& program) {
+  explicit ElementBytes(const TileProgram& program) {
     for (const auto& extra : program.extras) {
       if (is_scalar(extra)) continue;
       widest = std::max(widest, size_of(extra.dtype));
@@ -34,7 +34,8 @@ struct PlaceBytes {
 
 /// Blocks on an SM: what a thread has loaded must fit beside what it computes with.
 int min_blocks_of(const TileProgram& program, int width) {
-  const std::size_t registers = PlaceBytes(program).loaded * static_cast<std::size_t>(width) * 2 / 4;  // of two vectors
+  const std::size_t registers =
+      ElementBytes(program).loaded * static_cast<std::size_t>(width) * 2 / 4;  // of two vectors
   return registers <= 24 ? 3 : registers <= 48 ? 2 : 1;
 }
 
@@ -45,16 +46,16 @@ std::string prelude(const TileProgram& program) {
     const bool scalar = is_scalar(program.extras[i]);
     members += scalar ? fmt::format("    {} x{};\n", type, i) : fmt::format("    Vector<{}, Width> x{};\n", type, i);
     loads += scalar ? fmt::format("    raw.x{0} = *static_cast<const {1}*>(operands[{0}].rows.data);\n", i, type)
-                    : fmt::format("    raw.x{0} = load_tile<{1}>(operands[{0}], place);\n", i, type);
+                    : fmt::format("    raw.x{0} = load_tile<{1}>(operands[{0}], coord);\n", i, type);
     const std::string value = fmt::format("raw.x{}{}", i, scalar ? "" : "[k]");
     values += program.extras[i].dtype == DType::i32 ? fmt::format("      const int32_t x{} = {};\n", i, value)
                                                     : fmt::format("      const float x{} = to_float({});\n", i, value);
   }
   for (std::size_t i = 0; i < program.results.size(); ++i) {
     const TileProgram::Result& result = program.results[i];
-    results += fmt::format("    Vector<{}, Place::width> y{};\n", element(result.dtype), i);
+    results += fmt::format("    Vector<{}, Coord::width> y{};\n", element(result.dtype), i);
     assignments += fmt::format("      y{}[k] = {};\n", i, result_source(program, result));
-    stores += fmt::format("    store_tile(operands[{}], place, y{});\n", program.extras.size() + i, i);
+    stores += fmt::format("    store_tile(operands[{}], coord, y{});\n", program.extras.size() + i, i);
   }
   return fmt::format(R"(namespace cermet::pointwise {{
 namespace {{
@@ -64,15 +65,15 @@ struct Body {{
   template <int Width>
   struct Raw {{
 {}  }};
-  template <class Place>
-  static CERMET_DEVICE Raw<Place::width> load(const TileOperand* operands, const Place& place) {{
-    Raw<Place::width> raw;
+  template <class Coord>
+  static CERMET_DEVICE Raw<Coord::width> load(const TileOperand* operands, const Coord& coord) {{
+    Raw<Coord::width> raw;
 {}    return raw;
   }}
-  template <class Place>
-  static CERMET_DEVICE void store(const TileOperand* operands, const Place& place, const Raw<Place::width>& raw) {{
+  template <class Coord>
+  static CERMET_DEVICE void store(const TileOperand* operands, const Coord& coord, const Raw<Coord::width>& raw) {{
 {}#pragma unroll
-    for (int k = 0; k < Place::width; ++k) {{
+    for (int k = 0; k < Coord::width; ++k) {{
 {}{}{}    }}
 {}  }}
 }};
@@ -86,7 +87,7 @@ struct Body {{
 
 std::vector<Program> programs(const Region& region, const Config& config) {
   const TileProgram program = pointwise_program(region).program;
-  const int width = tile_width(PlaceBytes(program).widest);
+  const int width = tile_width(ElementBytes(program).widest);
   std::vector<Program> list = tile_programs(
       "kernel/cuda/device/pointwise/region_task.cuh",
       [&](Tiling tiling) {
@@ -109,7 +110,7 @@ Launcher bind(const Region& region, const Config& config) {
   for (const TileProgram::Extra& extra : program.extras)
     operands.push_back({extra.operand, extra.extent == TileProgram::Extent::row && goes_by_token(region, extra.operand),
                         seen_as.operands[extra.operand]});
-  return [operands, results = program.results.size(), width = tile_width(PlaceBytes(program).widest),
+  return [operands, results = program.results.size(), width = tile_width(ElementBytes(program).widest),
           vectors = TileChoice(config).vectors](const LaunchArgs& args) {
     std::array<TensorView, most_operands> views;
     std::array<const TensorView*, most_operands> given{};
@@ -124,18 +125,18 @@ Launcher bind(const Region& region, const Config& config) {
       ++count;
     }
     for (std::size_t i = 0; i < results; ++i) given[count++] = &args.outputs[i];
-    const TileWalk walk(std::span(given.data(), count), width, vectors);
-    pointwise::RegionParams params{walk.tiles().shape, {}};
-    for (std::int64_t launch = 0; launch < walk.launches(); ++launch) {
-      for (std::size_t i = 0; i < count; ++i) params.operands[i] = walk.operand(i, launch);
-      args.queue->run(walk.tiles().program, walk.tiles().items, params);
+    const StridedTiles strided(std::span(given.data(), count), width, vectors);
+    pointwise::RegionParams params{strided.tiles().shape, {}};
+    for (std::int64_t launch = 0; launch < strided.launches(); ++launch) {
+      for (std::size_t i = 0; i < count; ++i) params.operands[i] = strided.operand(i, launch);
+      args.queue->run(strided.tiles().program, strided.tiles().items, params);
     }
   };
 }
 
 int own_blocks(const Region& region) {
   const TileProgram program = pointwise_program(region).program;
-  return min_blocks_of(program, tile_width(PlaceBytes(program).widest));
+  return min_blocks_of(program, tile_width(ElementBytes(program).widest));
 }
 
 Decline declines(const Region& region) {

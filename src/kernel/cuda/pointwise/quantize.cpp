@@ -59,12 +59,12 @@ Launcher bind(const Problem& p, const Config& config) {
     const TensorView zero_point =
         args.has(op::quantize::zero_point) ? broadcast_view(args.inputs[op::quantize::zero_point], false) : scale;
     const TensorView* const operands[] = {&args.inputs[0], &scale, &offset, &zero_point, &args.outputs[0]};
-    const TileWalk walk(operands, width, vectors);
-    for (std::int64_t launch = 0; launch < walk.launches(); ++launch)
-      args.queue->run(walk.tiles().program, walk.tiles().items,
-                      quantize::Params{walk.tiles().shape, walk.operand(0, launch), walk.operand(1, launch),
-                                       walk.operand(2, launch), walk.operand(3, launch), walk.operand(4, launch),
-                                       static_cast<std::uint32_t>(group)});
+    const StridedTiles strided(operands, width, vectors);
+    for (std::int64_t launch = 0; launch < strided.launches(); ++launch)
+      args.queue->run(strided.tiles().program, strided.tiles().items,
+                      quantize::Params{strided.tiles().shape, strided.operand(0, launch), strided.operand(1, launch),
+                                       strided.operand(2, launch), strided.operand(3, launch),
+                                       strided.operand(4, launch), static_cast<std::uint32_t>(group)});
   };
 }
 

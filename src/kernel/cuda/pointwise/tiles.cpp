@@ -32,7 +32,7 @@ void merge_last_two(TensorView& view) {
 
 }  // namespace
 
-TileWalk::TileWalk(std::span<const TensorView* const> operands, int width, int vectors)
+StridedTiles::StridedTiles(std::span<const TensorView* const> operands, int width, int vectors)
     : count_(operands.size()), width_(width) {
   CERMET_ASSERT(operands.size() <= most_operands);
   const std::size_t count = count_;
@@ -47,24 +47,24 @@ TileWalk::TileWalk(std::span<const TensorView* const> operands, int width, int v
   };
   while (result.shape.rank() > 1 && all_merge())
     for (std::size_t i = 0; i < count; ++i) merge_last_two(views[i]);
-  // Rows are walked by the result's dimensions, so it comes first there.
+  // Rows are counted by the result's dimensions, so it comes first there.
   std::array<RowView, most_operands> rows;
   for (std::size_t i = 0; i < count; ++i) {
     rows[i] = {&views[i], 1};
     along_[i] = views[i].shape.back() == result.shape.back() ? 1 : 0;
   }
-  walk_.emplace(std::span(rows.data(), count), count - 1);
+  strided_.emplace(std::span(rows.data(), count), count - 1);
   bool aligned = true;
-  for (std::size_t i = 0; i < count; ++i) aligned = aligned && (along_[i] == 0 || walk_->aligned(i, width));
-  tiles_ = Tiles(*walk_, result.shape.back(), width, aligned, vectors);
+  for (std::size_t i = 0; i < count; ++i) aligned = aligned && (along_[i] == 0 || strided_->aligned(i, width));
+  tiles_ = Tiles(*strided_, result.shape.back(), width, aligned, vectors);
 }
 
-Tiles::Tiles(const RowWalk& walk, std::int64_t length, int width, bool aligned, int most_vectors) {
+Tiles::Tiles(const StridedRows& strided, std::int64_t length, int width, bool aligned, int most_vectors) {
   const std::int64_t vectors = div_up(length, width);
-  const bool simple = aligned && length % width == 0 && walk.dims().inner == 0;
+  const bool simple = aligned && length % width == 0 && strided.dims().inner == 0;
   program = simple ? 0 : 1;
-  shape.dims = walk.dims();
-  shape.rows = static_cast<std::uint32_t>(walk.rows());
+  shape.dims = strided.dims();
+  shape.rows = static_cast<std::uint32_t>(strided.rows());
   shape.row_columns = static_cast<std::uint32_t>(narrow(vectors, "elementwise operator", "vectors of a row"));
   shape.length = length;
   shape.aligned = aligned;
@@ -74,7 +74,7 @@ Tiles::Tiles(const RowWalk& walk, std::int64_t length, int width, bool aligned, 
   shape.item_columns = std::uint32_t{1} << shape.lanes_shift;
   shape.item_rows = pointwise_threads >> shape.lanes_shift;
   // A second vector for each thread keeps more loads in flight; few elements rather take more threads.
-  if (simple && most_vectors > 1 && vectors * walk.rows() >= many_vectors) {
+  if (simple && most_vectors > 1 && vectors * strided.rows() >= many_vectors) {
     shape.vectors = tile_vectors;
     if (vectors >= std::int64_t{tile_vectors} * shape.item_columns) {
       shape.step_columns = shape.item_columns;
@@ -85,7 +85,7 @@ Tiles::Tiles(const RowWalk& walk, std::int64_t length, int width, bool aligned, 
     }
   }
   shape.tiles_per_row = static_cast<std::uint32_t>(div_up(vectors, std::int64_t{shape.item_columns}));
-  items = div_up(walk.rows(), std::int64_t{shape.item_rows}) * shape.tiles_per_row;
+  items = div_up(strided.rows(), std::int64_t{shape.item_rows}) * shape.tiles_per_row;
   narrow(items, "elementwise operator", "tiles");
   if (shape.tiles_per_row > 1) {  // rounded up, the reciprocal of 31 + log2 bits is exact enough for numerators below
                                   // 2^31 (Granlund and Montgomery, 1994)

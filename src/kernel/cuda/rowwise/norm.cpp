@@ -13,19 +13,19 @@ bool has_many_short_rows(const Problem& p) {
   return p.size(0, -1) <= most_columns && rows >= least_rows;
 }
 
-RowNeeds needs_of(const Problem& p) {
+RowSpec spec_of(const Problem& p) {
   const bool layer = p.op->kind == OpKind::layer_norm, add = p.op->kind == OpKind::add_rms_norm;
   const std::size_t weight = add ? 2 : 1;
-  RowNeeds needs{.width = vector_width({p.input(0).dtype, p.input(add ? 1 : 0).dtype, p.outputs[0].dtype}),
-                 .few_cluster = few_cluster(p.target)};
-  needs.short_rows.registers = needs.long_rows.registers = needs.width == 8 ? 72 : 96;
+  RowSpec spec{.width = vector_width({p.input(0).dtype, p.input(add ? 1 : 0).dtype, p.outputs[0].dtype}),
+               .few_cluster = few_cluster(p.target)};
+  spec.short_rows.registers = spec.long_rows.registers = spec.width == 8 ? 72 : 96;
   if (!add && size_of(p.input(0).dtype) == 2) {  // held as they are, in half the registers
     const bool narrow_weight = !p.has(weight) || size_of(p.input(weight).dtype) == 2;
-    needs.short_rows = {.elements = 16, .registers = layer || !narrow_weight ? 56 : 48};
-    needs.long_rows = {.elements = 56, .registers = layer ? 128 : 80};
-    if (layer && has_many_short_rows(p)) needs.short_rows = {.elements = 32, .registers = 64};
+    spec.short_rows = {.elements = 16, .registers = layer || !narrow_weight ? 56 : 48};
+    spec.long_rows = {.elements = 56, .registers = layer ? 128 : 80};
+    if (layer && has_many_short_rows(p)) spec.short_rows = {.elements = 32, .registers = 64};
   }
-  return needs;
+  return spec;
 }
 
 constexpr const char* const summary = "a row in the registers of a block, or of a part of a warp: one pass over memory";
@@ -33,8 +33,8 @@ constexpr const char* const summary = "a row in the registers of a block, or of 
 }  // namespace
 
 extern const Kernel rowwise_rms_norm, rowwise_add_rms_norm, rowwise_layer_norm;
-const Kernel rowwise_rms_norm = row_kernel("rowwise.rms_norm", OpKind::rms_norm, summary, needs_of);
-const Kernel rowwise_add_rms_norm = row_kernel("rowwise.add_rms_norm", OpKind::add_rms_norm, summary, needs_of);
-const Kernel rowwise_layer_norm = row_kernel("rowwise.layer_norm", OpKind::layer_norm, summary, needs_of);
+const Kernel rowwise_rms_norm = row_kernel("rowwise.rms_norm", OpKind::rms_norm, summary, spec_of);
+const Kernel rowwise_add_rms_norm = row_kernel("rowwise.add_rms_norm", OpKind::add_rms_norm, summary, spec_of);
+const Kernel rowwise_layer_norm = row_kernel("rowwise.layer_norm", OpKind::layer_norm, summary, spec_of);
 
 }  // namespace cermet::cuda::rowwise_norm_file

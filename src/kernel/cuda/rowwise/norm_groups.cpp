@@ -63,8 +63,9 @@ class GroupPrograms {
     return programs;
   }
   /// The program of these rows, of which operands 0 and 1 are x and y.
-  std::size_t choose(const RowWalk& walk) const {
-    const bool suits = list_.size() > 1 && walk.uniform() && walk.aligned(0, width_) && walk.aligned(1, width_);
+  std::size_t choose(const StridedRows& strided) const {
+    const bool suits =
+        list_.size() > 1 && strided.uniform() && strided.aligned(0, width_) && strided.aligned(1, width_);
     return suits ? 0 : list_.size() - 1;
   }
   std::int64_t items(std::size_t program, std::int64_t rows) const { return rows * list_[program].layout.cluster; }
@@ -146,13 +147,13 @@ Launcher bind(const Problem& p) {
     if (args.inputs[0].elements() == 0) return;
     const TensorView x = grouped(args.inputs[0], groups), y = grouped(args.outputs[0], groups);
     const RowView operands[] = {{&x}, {&y}};
-    const RowWalk walk(operands);
+    const StridedRows strided(operands);
     const std::int64_t channels = args.inputs[0].shape[1], length = x.shape.back();
     require(length < std::int64_t{1} << 31, "group_norm: expected groups of fewer than 2^31 elements, found {}",
             length);
     group_norm::Params params{};
-    params.dims = walk.dims();
-    params.rows = static_cast<std::uint32_t>(walk.rows());
+    params.dims = strided.dims();
+    params.rows = static_cast<std::uint32_t>(strided.rows());
     params.length = static_cast<std::int32_t>(length);
     params.weight = args.has(1) ? args.inputs[1].data : nullptr;
     params.bias = args.has(op::group_norm::bias) ? args.inputs[op::group_norm::bias].data : nullptr;
@@ -160,10 +161,10 @@ Launcher bind(const Problem& p) {
     params.group_channels = static_cast<std::uint32_t>(channels / groups);
     params.positions = static_cast<std::uint32_t>(length / params.group_channels);
     params.eps = eps;
-    params.x = walk.operand(0);
-    params.y = walk.operand(1);
-    const std::size_t program = programs.choose(walk);
-    args.queue->run(program, programs.items(program, walk.rows()), params);
+    params.x = strided.operand(0);
+    params.y = strided.operand(1);
+    const std::size_t program = programs.choose(strided);
+    args.queue->run(program, programs.items(program, strided.rows()), params);
   };
 }
 

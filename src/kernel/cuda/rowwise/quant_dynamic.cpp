@@ -13,19 +13,19 @@ namespace {
 constexpr std::size_t group_index = op::dynamic_quant::group_index;
 
 /// How the rows of either kernel lie over threads.
-RowNeeds rows_of(const Problem& p) {
-  RowNeeds needs{.width = vector_width({p.input(0).dtype})};
+RowSpec rows_of(const Problem& p) {
+  RowSpec spec{.width = vector_width({p.input(0).dtype})};
   if (size_of(p.input(0).dtype) == 2 && !p.has(op::dynamic_quant::smooth)) {  // held as they are, in half the registers
-    needs.short_rows = {.elements = 32, .registers = 64};
-    needs.long_rows = {.elements = 56, .registers = 64};
+    spec.short_rows = {.elements = 32, .registers = 64};
+    spec.long_rows = {.elements = 56, .registers = 64};
   }
-  return needs;
+  return spec;
 }
 
-RowNeeds needs_of_row_program(const Problem& p) {
-  RowNeeds needs = rows_of(p);
-  if (quantized_format(p.attributes).group == 0) needs.few_cluster = few_cluster(p.target);
-  return needs;
+RowSpec spec_of_row_program(const Problem& p) {
+  RowSpec spec = rows_of(p);
+  if (quantized_format(p.attributes).group == 0) spec.few_cluster = few_cluster(p.target);
+  return spec;
 }
 
 struct DynamicQuant {
@@ -44,20 +44,20 @@ Decline declines_general(const Problem& p) {
   return "neither one scale for everything nor smoothing factors by an index";
 }
 
-RowNeeds needs_of(const Problem& p) {
+RowSpec spec_of(const Problem& p) {
   const DynamicQuant op(p);
-  RowNeeds needs = rows_of(p);
-  needs.columns = constant_columns(p);
-  needs.group = op.quantized.group(needs.columns);
-  needs.target = p.target;
-  if (!op.quantized.groups() && !op.per_tensor) needs.few_cluster = few_cluster(p.target);
-  return needs;
+  RowSpec spec = rows_of(p);
+  spec.columns = constant_columns(p);
+  spec.group = op.quantized.group(spec.columns);
+  spec.target = p.target;
+  if (!op.quantized.groups() && !op.per_tensor) spec.few_cluster = few_cluster(p.target);
+  return spec;
 }
 
 /// All programs of one pass, then those of the next.
 std::vector<Program> programs(const Problem& p, const Config& config) {
   const DynamicQuant op(p);
-  const RowVariants variants(configured(needs_of(p), config));
+  const RowVariants variants(configured(spec_of(p), config));
   std::vector<Program> list;
   using dynamic_quant::Index, dynamic_quant::Pass;
   const std::vector<Pass> passes = op.per_tensor ? std::vector{Pass::range, Pass::quantize} : std::vector{Pass::only};
@@ -82,17 +82,17 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
 }
 
 Launcher bind(const Problem& p, const Config& config) {
-  return [op = DynamicQuant(p), programs = RowVariants(configured(needs_of(p), config))](const LaunchArgs& args) {
+  return [op = DynamicQuant(p), programs = RowVariants(configured(spec_of(p), config))](const LaunchArgs& args) {
     const TensorView& x = args.inputs[0];
     const TensorView* ids = args.has(group_index) && !op.offsets ? &args.inputs[group_index] : nullptr;
     std::array<RowView, 5> views{{{&x}, {ids ? ids : &x, ids ? 0 : 1}, {&args.outputs[0]}}};
     std::size_t count = 3;
     const int scales = op.quantized.groups() ? 1 : 0;
     for (std::size_t i = 1; i < args.outputs.size() && !op.per_tensor; ++i) views[count++] = {&args.outputs[i], scales};
-    const RowWalk walk(std::span(views.data(), count));
+    const StridedRows strided(std::span(views.data(), count));
     dynamic_quant::Params params{};
-    params.dims = walk.dims();
-    params.rows = static_cast<std::uint32_t>(walk.rows());
+    params.dims = strided.dims();
+    params.rows = static_cast<std::uint32_t>(strided.rows());
     params.length = narrow(x.shape.back(), "row kernel", "columns");
     if (args.has(op::dynamic_quant::smooth)) {
       params.smooth = args.inputs[op::dynamic_quant::smooth].data;
@@ -101,28 +101,28 @@ Launcher bind(const Problem& p, const Config& config) {
     }
     if (args.has(group_index)) params.offsets = args.inputs[group_index].data;
     const int width = programs.width();
-    bool aligned = walk.aligned(0, width) && walk.aligned(2, width);
+    bool aligned = strided.aligned(0, width) && strided.aligned(2, width);
     if (args.has(op::dynamic_quant::smooth))
       aligned = aligned && is_aligned(args.inputs[op::dynamic_quant::smooth], width);
     if (args.has(group_index)) aligned = aligned && params.smooth_step % width == 0;
-    const std::size_t program = programs.choose(walk, aligned, args.queue->target());
+    const std::size_t program = programs.choose(strided, aligned, args.queue->target());
     const ByteRange smooth =
         args.has(op::dynamic_quant::smooth) ? byte_range(args.inputs[op::dynamic_quant::smooth]) : ByteRange{};
     const ByteRange ids_or_offsets = args.has(group_index) ? byte_range(args.inputs[group_index]) : ByteRange{};
     const ByteRange range{args.workspace, 2 * sizeof(std::uint32_t)};  // of everything, in one pass; read by the next
     const auto launch_all = [&](std::size_t pass) {
-      for (std::int64_t launch = 0; launch < walk.launches(); ++launch) {
-        params.x = walk.operand(0, launch);
-        params.index = walk.operand(1, launch);
-        params.first_row = launch * walk.rows();
-        params.out = {.values = walk.operand(2, launch), .scale = {}, .zero_point = {}};
-        if (count > 3) params.out.scale = walk.operand(3, launch);
-        if (count > 4) params.out.zero_point = walk.operand(4, launch);
+      for (std::int64_t launch = 0; launch < strided.launches(); ++launch) {
+        params.x = strided.operand(0, launch);
+        params.index = strided.operand(1, launch);
+        params.first_row = launch * strided.rows();
+        params.out = {.values = strided.operand(2, launch), .scale = {}, .zero_point = {}};
+        if (count > 3) params.out.scale = strided.operand(3, launch);
+        if (count > 4) params.out.zero_point = strided.operand(4, launch);
         if (op.per_tensor) {
           params.out.scale = {args.outputs[1].data, {0, 0, 0}};
           params.out.zero_point = {args.outputs.size() > 2 ? args.outputs[2].data : nullptr, {0, 0, 0}};
         }
-        args.queue->run(pass * programs.list().size() + program, programs.items(program, walk.rows()), params);
+        args.queue->run(pass * programs.list().size() + program, programs.items(program, strided.rows()), params);
         if (!op.per_tensor) continue;
         if (pass == 0) args.queue->declare({byte_range(x), smooth, ids_or_offsets, range}, {range});
         else declare_operands(args, {.also_reads = range});
@@ -142,10 +142,10 @@ Launcher bind(const Problem& p, const Config& config) {
   };
 }
 
-std::vector<Config> configs(const Problem& p) { return row_configs(needs_of(p)); }
-ConfigSpace space(const Problem& p) { return row_space(needs_of(p)); }
+std::vector<Config> configs(const Problem& p) { return row_configs(spec_of(p)); }
+ConfigSpace space(const Problem& p) { return row_space(spec_of(p)); }
 double cost(const Region& region, const Config& config, const DeviceLimits& limits) {
-  return row_cost(region, configured(needs_of(region.problem()), config), limits);
+  return row_cost(region, configured(spec_of(region.problem()), config), limits);
 }
 
 }  // namespace
@@ -153,7 +153,7 @@ double cost(const Region& region, const Config& config, const DeviceLimits& limi
 extern const Kernel rowwise_dynamic_quant, rowwise_dynamic_quant_general;
 const Kernel rowwise_dynamic_quant =
     row_kernel("rowwise.dynamic_quant", OpKind::dynamic_quant,
-               "a row in registers between its range and its quantized values", needs_of_row_program);
+               "a row in registers between its range and its quantized values", spec_of_row_program);
 const Kernel rowwise_dynamic_quant_general{
     .name = "rowwise.dynamic_quant.general",
     .op = OpKind::dynamic_quant,

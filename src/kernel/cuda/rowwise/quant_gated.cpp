@@ -12,7 +12,7 @@ bool has_columns(const Problem& p) {
   return p.op->kind == OpKind::silu_and_mul_quant && (is_vector(scale) || is_vector(offset));
 }
 
-RowNeeds needs_of(const Problem& p) {
+RowSpec spec_of(const Problem& p) {
   const bool scales_elements =
       p.op->kind == OpKind::dequant_swiglu_quant && p.input(1).rank() > 1;  // float32, loaded as rows are
   const bool is_old =
@@ -31,8 +31,8 @@ constexpr const char* const summary = "a row in registers from its halves to its
 
 extern const Kernel rowwise_silu_and_mul_quant, rowwise_dequant_swiglu_quant;
 const Kernel rowwise_silu_and_mul_quant =
-    row_kernel("rowwise.silu_and_mul_quant", OpKind::silu_and_mul_quant, summary, needs_of);
+    row_kernel("rowwise.silu_and_mul_quant", OpKind::silu_and_mul_quant, summary, spec_of);
 const Kernel rowwise_dequant_swiglu_quant =
-    row_kernel("rowwise.dequant_swiglu_quant", OpKind::dequant_swiglu_quant, summary, needs_of);
+    row_kernel("rowwise.dequant_swiglu_quant", OpKind::dequant_swiglu_quant, summary, spec_of);
 
 }  // namespace cermet::cuda::rowwise_quant_gated_file

@@ -12,7 +12,7 @@ namespace {
 
 using Extent = TileProgram::Extent;
 constexpr std::size_t most_operands = row_region::most_operands;
-static_assert(most_operands <= RowWalk::most_operands);
+static_assert(most_operands <= StridedRows::most_operands);
 
 /// A region as the programs and the launches of its kernel need it.
 struct RowRegion {
@@ -20,22 +20,22 @@ struct RowRegion {
   RowQuantization quantized;
   std::string quantization;  ///< as device code spells it
   bool factors_out = false;  ///< see leaves_factor_out()
-  RowNeeds needs;
+  RowSpec spec;
 
-  RowRegion(const Region& region, const RowNeedsOf& needs_of, const Config& config = {})
+  RowRegion(const Region& region, const RowSpecOf& spec_of, const Config& config = {})
       : program(row_program(region).program) {
-    if (region.is_single() && needs_of) needs = needs_of(region.problem());
+    if (region.is_single() && spec_of) spec = spec_of(region.problem());
     else tune();
-    needs.columns = columns();
-    needs.target = region.target();
+    spec.columns = columns();
+    spec.target = region.target();
     if (program.quantization) {
       const Problem& p = region.nodes[program.quantization->node].problem;
       quantized = {.format = quantized_format(p.attributes), .exact = p.op->kind == OpKind::dynamic_quant};
-      needs.group = quantized.group(needs.columns);
-      quantization = quantized.text(needs.columns);
-      factors_out = !quantized.exact && needs.group == 0 && !quantized.format.asymmetric && leaves_factor_out(program);
+      spec.group = quantized.group(spec.columns);
+      quantization = quantized.text(spec.columns);
+      factors_out = !quantized.exact && spec.group == 0 && !quantized.format.asymmetric && leaves_factor_out(program);
     }
-    needs = configured(spread_over_device(needs, rows(region.maximum())), config);
+    spec = configured(spread_over_device(spec, rows(region.maximum())), config);
   }
   bool is_along_row(std::size_t extra) const {
     const Extent extent = program.tile.extras[extra].extent;
@@ -68,19 +68,19 @@ struct RowRegion {
     }
     for (std::size_t j = 0; j < program.tile.results.size(); ++j)
       if (!program.results_by_row[j]) widest = std::max(widest, size_of(program.tile.results[j].dtype));
-    needs.width = static_cast<int>(16 / widest);
+    spec.width = static_cast<int>(16 / widest);
     const int registers = std::min(128, 56 + 8 * static_cast<int>(along + program.tile.results.size()));
-    needs.short_rows = needs.long_rows = {.elements = 16, .registers = registers};
-    needs.keep = program.row.from == TileProgram::Source::From::step;
-    needs.loaded_bytes = static_cast<double>(loaded);
-    needs.most_columns = static_cast<std::int64_t>(49152 / std::max<std::size_t>(2, loaded));
+    spec.short_rows = spec.long_rows = {.elements = 16, .registers = registers};
+    spec.keep = program.row.from == TileProgram::Source::From::step;
+    spec.loaded_bytes = static_cast<double>(loaded);
+    spec.most_columns = static_cast<std::int64_t>(49152 / std::max<std::size_t>(2, loaded));
   }
 };
 
-std::vector<Program> programs(const Region& region, const Config& config, const RowNeedsOf& needs_of) {
-  const RowRegion made(region, needs_of, config);
+std::vector<Program> programs(const Region& region, const Config& config, const RowSpecOf& spec_of) {
+  const RowRegion made(region, spec_of, config);
   const std::string prelude = row_source(made.program, made.quantization, made.factors_out);
-  const RowVariants variants(made.needs);
+  const RowVariants variants(made.spec);
   std::vector<Program> list;
   for (const RowVariant& variant : variants.list()) {
     Program program = variant_program(
@@ -96,10 +96,10 @@ std::vector<Program> programs(const Region& region, const Config& config, const 
 struct Operand {
   bool is_result = false;
   std::size_t index = 0;
-  bool walked = true;   ///< one row for each row of the region; others are the same for all, or not there
-  bool along = true;    ///< its rows have all columns
-  bool by_row = false;  ///< no last dimension: one number for each row
-  bool shared = false;  ///< the memory of an earlier one
+  bool has_rows = true;  ///< one row for each row of the region; others are the same for all, or not there
+  bool along = true;     ///< its rows have all columns
+  bool by_row = false;   ///< no last dimension: one number for each row
+  bool shared = false;   ///< the memory of an earlier one
 };
 
 std::vector<Operand> operands_of(const Region& region, const RowRegion& made) {
@@ -122,21 +122,21 @@ std::vector<Operand> operands_of(const Region& region, const RowRegion& made) {
 
 class Bound {
  public:
-  Bound(const Region& region, const Config& config, const RowNeedsOf& needs_of)
-      : made_(region, needs_of, config),
-        programs_(made_.needs),
+  Bound(const Region& region, const Config& config, const RowSpecOf& spec_of)
+      : made_(region, spec_of, config),
+        programs_(made_.spec),
         operands_(operands_of(region, made_)),
         quantized_(made_.program.quantization ? made_.program.quantization->results : std::vector<std::size_t>()),
         rank_(static_cast<int>(made_.program.dims.size())) {}
 
   void operator()(const LaunchArgs& args) const {
-    std::array<TensorView, RowWalk::most_operands> views;
-    std::array<RowView, RowWalk::most_operands> rows;
-    std::array<std::size_t, RowWalk::most_operands> of_operand{};  // place among the walked
+    std::array<TensorView, StridedRows::most_operands> views;
+    std::array<RowView, StridedRows::most_operands> rows;
+    std::array<std::size_t, StridedRows::most_operands> of_operand{};  // index in `rows`
     std::size_t count = 0;
     row_region::Params params{};
     bool aligned = true;
-    const auto walk_view = [&](const TensorView& view, int trailing) {
+    const auto add_view = [&](const TensorView& view, int trailing) {
       views[count] = view;
       rows[count] = {&views[count], trailing};
       return count++;
@@ -145,33 +145,33 @@ class Bound {
       const Operand& o = operands_[i];
       if (o.shared) continue;
       const TensorView& view = o.is_result ? args.outputs[o.index] : args.inputs[o.index];
-      if (o.walked) {
-        of_operand[i] = o.by_row ? walk_view(view, 0) : walk_view(with_rank(view, rank_), made_.program.trailing);
+      if (o.has_rows) {
+        of_operand[i] = o.by_row ? add_view(view, 0) : add_view(with_rank(view, rank_), made_.program.trailing);
       } else {
         params.operands[i].data = view.data;
         if (o.along) aligned = aligned && is_aligned(view, programs_.width());
       }
-      if (o.along && o.walked) params.length = length_of(view);
+      if (o.along && o.has_rows) params.length = length_of(view);
     }
     const std::size_t first_quantized = count;
     if (!quantized_.empty()) params.length = length_of(args.outputs[quantized_[0]]);
     for (std::size_t i = 0; i < quantized_.size(); ++i)
-      walk_view(args.outputs[quantized_[i]], i == 0 || made_.quantized.groups() ? 1 : 0);
-    const RowWalk walk(std::span(rows.data(), count),
-                       count - 1);  // the last is a result, which no leading dimension repeats
+      add_view(args.outputs[quantized_[i]], i == 0 || made_.quantized.groups() ? 1 : 0);
+    const StridedRows strided(std::span(rows.data(), count),
+                              count - 1);  // the last is a result, which no leading dimension repeats
     for (std::size_t i = 0; i < operands_.size(); ++i)
-      if (operands_[i].walked && operands_[i].along && !operands_[i].shared)
-        aligned = aligned && walk.aligned(of_operand[i], programs_.width());
-    if (!quantized_.empty()) aligned = aligned && walk.aligned(first_quantized, programs_.width());
-    params.dims = walk.dims();
-    params.rows = static_cast<std::uint32_t>(walk.rows());
-    const std::size_t program = programs_.choose(walk, aligned, args.queue->target());
-    for (std::int64_t launch = 0; launch < walk.launches(); ++launch) {
+      if (operands_[i].has_rows && operands_[i].along && !operands_[i].shared)
+        aligned = aligned && strided.aligned(of_operand[i], programs_.width());
+    if (!quantized_.empty()) aligned = aligned && strided.aligned(first_quantized, programs_.width());
+    params.dims = strided.dims();
+    params.rows = static_cast<std::uint32_t>(strided.rows());
+    const std::size_t program = programs_.choose(strided, aligned, args.queue->target());
+    for (std::int64_t launch = 0; launch < strided.launches(); ++launch) {
       for (std::size_t i = 0; i < operands_.size(); ++i)
-        if (operands_[i].walked && !operands_[i].shared) params.operands[i] = walk.operand(of_operand[i], launch);
+        if (operands_[i].has_rows && !operands_[i].shared) params.operands[i] = strided.operand(of_operand[i], launch);
       RowOperand* const quantized[] = {&params.out.values, &params.out.scale, &params.out.zero_point};
-      for (std::size_t i = 0; i < quantized_.size(); ++i) *quantized[i] = walk.operand(first_quantized + i, launch);
-      args.queue->run(program, programs_.items(program, walk.rows()), params);
+      for (std::size_t i = 0; i < quantized_.size(); ++i) *quantized[i] = strided.operand(first_quantized + i, launch);
+      args.queue->run(program, programs_.items(program, strided.rows()), params);
     }
   }
 
@@ -218,22 +218,22 @@ Decline declines(const Region& region) {
 
 }  // namespace
 
-Kernel row_kernel(std::string name, OpKind op, std::string summary, const RowNeedsOf& needs_of) {
+Kernel row_kernel(std::string name, OpKind op, std::string summary, const RowSpecOf& spec_of) {
   return {
       .name = std::move(name),
       .op = op,
       .summary = std::move(summary),
       .fuses = true,
       .declines = declines,
-      .bind = [needs_of](const Region& region, const Config& config) -> Launcher {
-        return Bound(region, config, needs_of);
+      .bind = [spec_of](const Region& region, const Config& config) -> Launcher {
+        return Bound(region, config, spec_of);
       },
-      .programs = [needs_of](const Region& region, const Config& config) { return programs(region, config, needs_of); },
-      .configs = [needs_of](const Region& region) { return row_configs(RowRegion(region, needs_of).needs); },
-      .space = [needs_of](const Region& region) { return row_space(RowRegion(region, needs_of).needs); },
+      .programs = [spec_of](const Region& region, const Config& config) { return programs(region, config, spec_of); },
+      .configs = [spec_of](const Region& region) { return row_configs(RowRegion(region, spec_of).spec); },
+      .space = [spec_of](const Region& region) { return row_space(RowRegion(region, spec_of).spec); },
       .cost =
-          [needs_of](const Region& region, const Config& config, const DeviceLimits& limits) {
-            return row_cost(region, RowRegion(region, needs_of, config).needs, limits);
+          [spec_of](const Region& region, const Config& config, const DeviceLimits& limits) {
+            return row_cost(region, RowRegion(region, spec_of, config).spec, limits);
           }};
 }
 

@@ -23,9 +23,9 @@ bool is_number(const TileProgram::Extra& extra) {
 }
 
 /// The row that a kernel keeps between its passes: what is loaded of it, and how its values follow from that.
-class KeptRow {
+class RegisterRow {
  public:
-  explicit KeptRow(const RowProgram& program)
+  explicit RegisterRow(const RowProgram& program)
       : p_(program), extras_(p_.extras_of(p_.steps_behind(std::span(&p_.row, 1), {}), std::span(&p_.row, 1), {})) {
     for (std::size_t i = 0; i < extras_.size(); ++i) has_halves_ = has_halves_ || (extras_[i] && extra(i).takes_part());
   }
@@ -424,7 +424,7 @@ namespace {{
   }
 
   const RowProgram p_;
-  const KeptRow row_;
+  const RegisterRow row_;
   const bool factors_out_;     ///< the only reduction, whose result enters the scale and not the quantized values
   std::vector<bool> printed_;  ///< steps of whole rows
 };

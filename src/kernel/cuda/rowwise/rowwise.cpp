@@ -18,7 +18,7 @@ TensorView with_rank(const TensorView& view, int rank) {
   return {view.data, view.dtype, shape, strides};
 }
 
-RowWalk::RowWalk(std::span<const RowView> operands, std::size_t leader) : count_(operands.size()) {
+StridedRows::StridedRows(std::span<const RowView> operands, std::size_t leader) : count_(operands.size()) {
   CERMET_ASSERT(count_ <= most_operands);
   const TensorView& sizes = *operands[leader].view;
   for (std::size_t i = 0; i < count_; ++i)
@@ -48,7 +48,7 @@ RowWalk::RowWalk(std::span<const RowView> operands, std::size_t leader) : count_
   if (sizes_.rank() > 1) dims_ = {static_cast<std::uint32_t>(inner_), static_cast<std::uint32_t>(middle_)};
 }
 
-RowOperand RowWalk::operand(std::size_t i, std::int64_t launch) const {
+RowOperand StridedRows::operand(std::size_t i, std::int64_t launch) const {
   const Operand& o = operands_[i];
   RowOperand result{o.data, {0, 0, 0}};
   for (int axis = 0; axis < std::min(3, sizes_.rank()); ++axis) result.step[axis] = o.steps[axis];
@@ -61,7 +61,7 @@ RowOperand RowWalk::operand(std::size_t i, std::int64_t launch) const {
   return result;
 }
 
-bool RowWalk::aligned(std::size_t i, int width) const {
+bool StridedRows::aligned(std::size_t i, int width) const {
   const Operand& o = operands_[i];
   if (reinterpret_cast<std::uintptr_t>(o.data) % static_cast<std::uintptr_t>(width * o.bytes) != 0) return false;
   for (const std::int64_t step : o.steps)
@@ -82,50 +82,50 @@ int most_resident_threads(const Target* target) {
 
 /// Two vectors for each thread, or as many as it takes: few steps from the first load to the last store. Where a block
 /// may have fewer threads than that, each stands for several.
-RowVariant few_rows(const RowNeeds& needs) {
-  const std::int64_t vectors = needs.columns / needs.width;
-  const int cluster = vectors > most_threads ? needs.few_cluster : 1;
+RowVariant few_rows(const RowSpec& spec) {
+  const std::int64_t vectors = spec.columns / spec.width;
+  const int cluster = vectors > most_threads ? spec.few_cluster : 1;
   const std::int64_t own = div_up(vectors, cluster);
   const std::int64_t each =
       cluster > 1 ? div_up(own, most_row_warps / cluster * warp) : std::max<std::int64_t>(2, div_up(own, most_threads));
   int lanes = warps_of(div_up(own, each)), fold = 1;
-  for (; lanes > needs.threads && cluster == 1 && lanes % (2 * warp) == 0; lanes /= 2) fold *= 2;
-  if (lanes > needs.threads) lanes = needs.threads, fold = 1;
-  return {{.columns = static_cast<int>(needs.columns),
+  for (; lanes > spec.threads && cluster == 1 && lanes % (2 * warp) == 0; lanes /= 2) fold *= 2;
+  if (lanes > spec.threads) lanes = spec.threads, fold = 1;
+  return {{.columns = static_cast<int>(spec.columns),
            .lanes = lanes,
            .threads = lanes,
-           .width = needs.width,
+           .width = spec.width,
            .cluster = cluster,
            .fold = fold,
            .preload_columns = true,
-           .keep_float32 = needs.keep,
+           .keep_float32 = spec.keep,
            .uniform = true}};
 }
 
 /// Rows of up to a warp share a block; longer ones give each thread several vectors, so that loads are in flight while
 /// other rows are reduced. What a warp does once for each row is then shared by more elements.
-RowVariant many_rows(const RowNeeds& needs) {
-  const std::int64_t vectors = needs.columns / needs.width;
-  const RowTuning& tuning = needs.columns <= 6144 ? needs.short_rows : needs.long_rows;
-  RowLayout l{.columns = static_cast<int>(needs.columns),
+RowVariant many_rows(const RowSpec& spec) {
+  const std::int64_t vectors = spec.columns / spec.width;
+  const RowTuning& tuning = spec.columns <= 6144 ? spec.short_rows : spec.long_rows;
+  RowLayout l{.columns = static_cast<int>(spec.columns),
               .lanes = 1,
               .threads = 128,
-              .width = needs.width,
-              .keep_float32 = needs.keep};
+              .width = spec.width,
+              .keep_float32 = spec.keep};
   if (vectors <= warp) {
     while (l.lanes < vectors) l.lanes *= 2;
   } else {
-    l.lanes = std::min(needs.threads, warps_of(div_up(vectors, std::max(1, tuning.elements / needs.width))));
+    l.lanes = std::min(spec.threads, warps_of(div_up(vectors, std::max(1, tuning.elements / spec.width))));
     if (l.lanes > warp) l.threads = l.lanes;
   }
   const int registers = 65536 / (tuning.registers * l.threads);
-  return {l, std::max(1, std::min(registers, most_resident_threads(needs.target) / l.threads))};
+  return {l, std::max(1, std::min(registers, most_resident_threads(spec.target) / l.threads))};
 }
 
 /// Whether a group of columns lies in neighbouring lanes of a warp.
-bool group_fits_lanes(const RowNeeds& needs) {
-  const std::int64_t lanes = needs.group / needs.width;
-  return needs.group % needs.width == 0 && lanes <= warp && (lanes & (lanes - 1)) == 0 && needs.group < needs.columns;
+bool group_fits_lanes(const RowSpec& spec) {
+  const std::int64_t lanes = spec.group / spec.width;
+  return spec.group % spec.width == 0 && lanes <= warp && (lanes & (lanes - 1)) == 0 && spec.group < spec.columns;
 }
 
 }  // namespace
@@ -137,27 +137,27 @@ std::string RowQuantization::text(std::int64_t columns) const {
                      device_name(format.dtype), format.limit == 127.5f, format.asymmetric, group(columns), exact);
 }
 
-RowVariants::RowVariants(const RowNeeds& needs) : width_(needs.width) {
-  const bool vectors = needs.columns > 0 && needs.columns % needs.width == 0;
-  if (vectors && (needs.group == 0 || group_fits_lanes(needs))) {
-    if (needs.columns <= needs.most_columns) {
-      list_.push_back(many_rows(needs));
+RowVariants::RowVariants(const RowSpec& spec) : width_(spec.width) {
+  const bool vectors = spec.columns > 0 && spec.columns % spec.width == 0;
+  if (vectors && (spec.group == 0 || group_fits_lanes(spec))) {
+    if (spec.columns <= spec.most_columns) {
+      list_.push_back(many_rows(spec));
       if (list_.front().layout.lanes > warp) {
         few_ = list_.size();
-        list_.push_back(few_rows(needs));
+        list_.push_back(few_rows(spec));
       }
     } else {
-      const int threads = std::min(512, needs.threads);
-      list_.push_back({{.lanes = threads, .threads = threads, .width = needs.width}});
+      const int threads = std::min(512, spec.threads);
+      list_.push_back({{.lanes = threads, .threads = threads, .width = spec.width}});
     }
   }
-  const int threads = needs.columns > 0 && needs.columns <= 2048 ? 128 : std::min(512, needs.threads);
+  const int threads = spec.columns > 0 && spec.columns <= 2048 ? 128 : std::min(512, spec.threads);
   list_.push_back({{.lanes = threads, .threads = threads}});
 }
 
-std::size_t RowVariants::choose(const RowWalk& walk, bool aligned, const Target& target) const {
+std::size_t RowVariants::choose(const StridedRows& strided, bool aligned, const Target& target) const {
   if (!aligned || list_.size() == 1) return list_.size() - 1;
-  return walk.uniform() && walk.rows() <= target.multiprocessors ? few_ : 0;
+  return strided.uniform() && strided.rows() <= target.multiprocessors ? few_ : 0;
 }
 
 std::int64_t RowVariants::items(std::size_t program, std::int64_t rows) const {

@@ -24,14 +24,14 @@ struct RowView {
 /// The view with leading dimensions of size 1, so that it has `rank`.
 TensorView with_rank(const TensorView& view, int rank);
 
-/// Leading dimensions of several operands, which are the same, walked together as rows. Neighbouring dimensions that
+/// Leading dimensions of several operands, which are the same, as rows. Neighbouring dimensions that
 /// every operand has at one stride are merged; kernels take three that remain, and more make more launches.
-class RowWalk {
+class StridedRows {
  public:
   static constexpr std::size_t most_operands = 12;
   /// All have as many leading dimensions as operand `leader`; its sizes count, and an operand whose size is 1 there is
   /// repeated.
-  explicit RowWalk(std::span<const RowView> operands, std::size_t leader = 0);
+  explicit StridedRows(std::span<const RowView> operands, std::size_t leader = 0);
 
   std::int64_t rows() const { return inner_ * middle_ * outer_; }  ///< of one launch; a task can count them
   std::int64_t launches() const { return launches_; }
@@ -70,7 +70,7 @@ struct RowTuning {
 };
 
 /// What the programs of a row kernel depend on.
-struct RowNeeds {
+struct RowSpec {
   std::int64_t columns = 0;                   ///< 0: known at run time only
   int width = 8;                              ///< elements of a vector
   std::int64_t group = 0;                     ///< neighbouring columns that are reduced together; 0: none
@@ -90,11 +90,11 @@ int few_cluster(const Target* target);
 /// ones are listed once.
 class RowVariants {
  public:
-  explicit RowVariants(const RowNeeds& needs);
+  explicit RowVariants(const RowSpec& spec);
   const std::vector<RowVariant>& list() const { return list_; }
   int width() const { return width_; }
   /// Index of the program for these rows, whose operands are all aligned to vectors or not.
-  std::size_t choose(const RowWalk& walk, bool aligned, const Target& target) const;
+  std::size_t choose(const StridedRows& strided, bool aligned, const Target& target) const;
   std::int64_t items(std::size_t program, std::int64_t rows) const;
 
  private:

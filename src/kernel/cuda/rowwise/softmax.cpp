@@ -22,7 +22,7 @@ void launch_plain(const LaunchArgs& args, bool logarithm) {
 extern const Kernel rowwise_softmax;
 const Kernel rowwise_softmax =
     row_kernel("rowwise.softmax", OpKind::softmax, "a row in registers: one pass over memory", [](const Problem& p) {
-      return RowNeeds{.width = vector_width({p.input(0).dtype, p.outputs[0].dtype})};
+      return RowSpec{.width = vector_width({p.input(0).dtype, p.outputs[0].dtype})};
     });
 
 extern const Kernel rowwise_softmax_plain;

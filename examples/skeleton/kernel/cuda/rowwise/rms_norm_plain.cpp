@@ -28,16 +28,16 @@ std::vector<Program> programs(const Problem&) {
            .threads = rms_norm_plain::threads}};
 }
 
-/// A launch: no allocation, no strings. RowWalk merges strided leading dimensions, AxesBuilder
+/// A launch: no allocation, no strings. StridedRows merges strided leading dimensions, AxesBuilder
 /// (kernel/cuda/movement/axes.hpp) any axes; 0 is the program's place in the list above. Sizes are those of the call,
 /// and may be 0.
 void launch(const LaunchArgs& args, float eps) {
   const RowView operands[] = {{&args.inputs[0]}, {&args.outputs[0]}};
-  const RowWalk walk(operands);
-  for (std::int64_t l = 0; l < walk.launches(); ++l) {
-    const rms_norm_plain::Params params{walk.operand(0, l), walk.operand(1, l),          walk.dims(),
-                                        walk.rows(),        args.inputs[0].shape.back(), eps};
-    args.queue->run(0, div_up(walk.rows(), std::int64_t{rms_norm_plain::rows_per_item}), params);
+  const StridedRows strided(operands);
+  for (std::int64_t l = 0; l < strided.launches(); ++l) {
+    const rms_norm_plain::Params params{strided.operand(0, l), strided.operand(1, l),       strided.dims(),
+                                        strided.rows(),        args.inputs[0].shape.back(), eps};
+    args.queue->run(0, div_up(strided.rows(), std::int64_t{rms_norm_plain::rows_per_item}), params);
   }
 }
 

@@ -53,7 +53,7 @@ struct Depthwise {
 
   /// Adds the products of one row of pixels: `x` is its pixel of the first window's first tap, which is in column
   /// `left`. All loads come before the first product: what is outside of x is read as zeros, without a branch that the
-  /// loads behind it would wait for.
+  /// loads after it would wait for.
   static CERMET_DEVICE void add_row(const Params& p, const T* x, int left, const T* weight,
                                     float (&sums)[places][width]) {
     Words v[pixels], packed[C.kernel];

@@ -53,10 +53,10 @@ struct FewChannels {
     CERMET_DEVICE void close(const Params&, Team, char*) {}
   };
 
-  struct Place {
+  struct TileCoord {
     int sample, row, column, output;  ///< first ones of the tile
   };
-  static CERMET_DEVICE Place find(const Params& p, uint32_t item) {
+  static CERMET_DEVICE TileCoord find(const Params& p, uint32_t item) {
     const uint32_t across = static_cast<uint32_t>(p.columns + places - 1) / places,
                    down = static_cast<uint32_t>(p.rows + places - 1) / places;
     const uint32_t line = item / across, sheet = line / down;
@@ -67,10 +67,10 @@ struct FewChannels {
 
   /// Starts the copies of the tile's pixels; what is outside of x is zeros.
   template <class Team>
-  static CERMET_DEVICE void load_patch(const Params& p, const Place& place, char* smem) {
-    const T* const x = static_cast<const T*>(p.x) + place.sample * p.x_batch;
-    const int top = place.row * S.stride_h - p.before_h,
-              left = place.column * S.step() - S.before_w * S.channels - S.first();
+  static CERMET_DEVICE void load_patch(const Params& p, const TileCoord& coord, char* smem) {
+    const T* const x = static_cast<const T*>(p.x) + coord.sample * p.x_batch;
+    const int top = coord.row * S.stride_h - p.before_h,
+              left = coord.column * S.step() - S.before_w * S.channels - S.first();
     const int length = p.width * S.channels;
     for (int i = static_cast<int>(Team::rank()); i < S.patch_rows() * row_units; i += Team::size) {
       const int h = top + i / row_units, at = left + i % row_units * unit;
@@ -94,7 +94,7 @@ struct FewChannels {
     ptx::cp_async_wait<0>();
   }
 
-  /// Which of the elements 2t, 2t + 1 of a group that stands `at` elements behind its run's first belong to the run:
+  /// Which of the elements 2t, 2t + 1 of a group that stands `at` elements after its run's first belong to the run:
   /// the others are neighbours' pixels.
   static CERMET_DEVICE uint32_t mask_of(int at) {
     const auto inside = [](int i) { return i >= 0 && i < S.run(); };
@@ -154,24 +154,24 @@ struct FewChannels {
     }
   }
 
-  static CERMET_DEVICE void store(const Params& p, const Place& place, int line,
+  static CERMET_DEVICE void store(const Params& p, const TileCoord& coord, int line,
                                   const float (&sums)[lines][tiles_n][4]) {
     const int lane = static_cast<int>(lane_index());
 #pragma unroll
     for (int i = 0; i < lines; ++i) {
-      const int row = place.row + line + i;
+      const int row = coord.row + line + i;
       if (row >= p.rows) continue;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int column = place.column + lane / 4 + 8 * half;
+        const int column = coord.column + lane / 4 + 8 * half;
         if (column >= p.columns) continue;
-        const int at = (place.sample * p.rows + row) * p.columns + column;
+        const int at = (coord.sample * p.rows + row) * p.columns + column;
 #pragma unroll
         for (int n = 0; n < tiles_n; n += 4) {
           float values[8];
 #pragma unroll
           for (int v = 0; v < 8; ++v) values[v] = sums[i][n + v / 2][2 * half + v % 2];
-          epilogue::store_results<E>(p.extra, p.to, at, place.output + n * 8 + lane % 4 * 8, p.outputs, p.vectors,
+          epilogue::store_results<E>(p.extra, p.to, at, coord.output + n * 8 + lane % 4 * 8, p.outputs, p.vectors,
                                      values);
         }
       }
@@ -181,18 +181,18 @@ struct FewChannels {
   template <class Team>
   static CERMET_DEVICE void run(const Params& p, uint32_t item, Team, char* smem, Ring& ring) {
     static_assert(Team::warps * lines == places);
-    const Place place = find(p, item);
-    if (place.output != ring.column) {
-      load_weights<Team>(p, place.output, smem);
-      ring.column = place.output;
+    const TileCoord coord = find(p, item);
+    if (coord.output != ring.column) {
+      load_weights<Team>(p, coord.output, smem);
+      ring.column = coord.output;
     }
-    load_patch<Team>(p, place, smem);
+    load_patch<Team>(p, coord, smem);
     Team::sync();
     const int line = static_cast<int>(Team::warp()) * lines;
     float sums[lines][tiles_n][4] = {};
     multiply(smem, line, sums);
     Team::sync();  // before the next item's pixels
-    store(p, place, line, sums);
+    store(p, coord, line, sums);
   }
 };
 

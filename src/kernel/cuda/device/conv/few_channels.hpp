@@ -20,7 +20,7 @@ struct FewChannelsShape {
   CERMET_HOST_DEVICE constexpr int step() const {
     return stride_w * channels;
   }  ///< from the run of a place to that of its neighbour
-  /// Where the first run of a tile is behind the last multiple of `unit` elements of a row of pixels: rows of tiles are
+  /// Where the first run of a tile is after the last multiple of `unit` elements of a row of pixels: rows of tiles are
   /// whole units apart.
   CERMET_HOST_DEVICE constexpr int first() const { return (unit - before_w * channels % unit) % unit; }
   /// Elements before the run that its first group begins with, so that all pairs of elements are aligned, where steps
@@ -33,7 +33,7 @@ struct FewChannelsShape {
   }  ///< of the tensor cores: two groups each
 
   CERMET_HOST_DEVICE constexpr int patch_rows() const { return (places - 1) * stride_h + kernel_h; }
-  /// Elements of a row of a tile's pixels in shared memory: a pair of them may be read from the word before or behind.
+  /// Elements of a row of a tile's pixels in shared memory: a pair of them may be read from the word before or after.
   CERMET_HOST_DEVICE constexpr int patch_row() const {
     return (first() + (places - 1) * step() + row_groups() * unit + 2 + unit - 1) / unit * unit;
   }

@@ -61,7 +61,7 @@ struct General {
             epilogue::rounded<Out>(Result::value(sums[r], x));
       };
       put(epilogue::Which<E>{}, p.y, p.y_step);
-      if constexpr (epilogue::gives_two<E>) put(epilogue::Which<typename E::Also>{}, p.also, p.also_step);
+      if constexpr (epilogue::gives_two<E>) put(epilogue::Which<typename E::Second>{}, p.second, p.second_step);
     }
   }
 

@@ -33,8 +33,8 @@ struct GeneralConfig {
 
 struct GeneralParams {
   const void *x, *weight;
-  void *y, *also;  ///< also: a second result, where the epilogue gives two
-  Steps x_step, y_step, also_step;
+  void *y, *second;  ///< second: a second result, where the epilogue gives two
+  Steps x_step, y_step, second_step;
   WeightSteps weight_step;
   const void* extra[epilogue::most_extras];
   Steps extra_step[epilogue::most_extras];

@@ -21,22 +21,22 @@ struct ImplicitBody {
                        apart = threads / row_threads;
 
   /// What a tile works on.
-  struct Place {
+  struct Tile {
     int row, group, column, end;  ///< first place; columns of the group in the tile
     const T* weight;              ///< row `column`
   };
 
-  static CERMET_DEVICE Place find(const ImplicitParams& p, uint32_t item) {
+  static CERMET_DEVICE Tile find(const ImplicitParams& p, uint32_t item) {
     const uint32_t tiles = static_cast<uint32_t>((p.group_outputs + tile - 1) / tile),
                    groups = static_cast<uint32_t>(p.groups);
-    Place place;
-    place.row = static_cast<int>(item / (tiles * groups)) * tile;
-    place.group = static_cast<int>(item / tiles % groups);
-    const int begin = place.group * p.group_outputs;
-    place.column = begin + static_cast<int>(item % tiles) * tile;
-    place.end = begin + p.group_outputs;
-    place.weight = static_cast<const T*>(p.weight) + static_cast<int64_t>(place.column) * p.k;
-    return place;
+    Tile block;
+    block.row = static_cast<int>(item / (tiles * groups)) * tile;
+    block.group = static_cast<int>(item / tiles % groups);
+    const int begin = block.group * p.group_outputs;
+    block.column = begin + static_cast<int>(item % tiles) * tile;
+    block.end = begin + p.group_outputs;
+    block.weight = static_cast<const T*>(p.weight) + static_cast<int64_t>(block.column) * p.k;
+    return block;
   }
 
   /// Starts the copies of the windows' next steps into a slab of the tensor cores.
@@ -86,13 +86,13 @@ struct ImplicitBody {
     }
   }
 
-  static CERMET_DEVICE void run_tensor(const ImplicitParams& p, const Place& place, char* smem) {
+  static CERMET_DEVICE void run_tensor(const ImplicitParams& p, const Tile& block, char* smem) {
     using Core = gemm::TensorCore<product, Team>;
     static_assert(Core::slab == row_threads * run);
     const int rank = static_cast<int>(Team::rank());
-    Windows<T, windows> reader(p, place.row + rank / row_threads, apart, place.group, rank % row_threads * run);
+    Windows<T, windows> reader(p, block.row + rank / row_threads, apart, block.group, rank % row_threads * run);
     const auto b_row = [&](int outer) -> const T* {
-      return place.column + outer < place.end ? place.weight + static_cast<int64_t>(outer) * p.k : nullptr;
+      return block.column + outer < block.end ? block.weight + static_cast<int64_t>(outer) * p.k : nullptr;
     };
     float sums[own][own] = {};
     Core::multiply_slabs(0, p.k, smem, sums, [&](int k, char* a, char* b) {
@@ -117,27 +117,27 @@ struct ImplicitBody {
 #pragma unroll 1
       for (int at = rank; at < tile / 2 * per_row; at += threads) {
         const int row = at / per_row, column = at % per_row * results;
-        if (place.row + begin + row >= p.m || place.column + column >= place.end) continue;
+        if (block.row + begin + row >= p.m || block.column + column >= block.end) continue;
         float values[results];
 #pragma unroll
         for (int i = 0; i < results; i += 4) {
           const auto v = *reinterpret_cast<const Vector<float, 4>*>(staged + row * pitch + column + i);
           values[i] = v[0], values[i + 1] = v[1], values[i + 2] = v[2], values[i + 3] = v[3];
         }
-        epilogue::store_results<E>(p.extra, p.to, place.row + begin + row, place.column + column, place.end, p.vectors,
+        epilogue::store_results<E>(p.extra, p.to, block.row + begin + row, block.column + column, block.end, p.vectors,
                                    values);
       }
       Team::sync();
     }
   }
 
-  static CERMET_DEVICE void run_simt(const ImplicitParams& p, const Place& place, char* smem) {
+  static CERMET_DEVICE void run_simt(const ImplicitParams& p, const Tile& block, char* smem) {
     using Core = gemm::SimtCore<product, Team>;
     static_assert(Core::depth == row_threads * run && Core::words == windows * run);
     const int rank = static_cast<int>(Team::rank());
-    Windows<T, windows> reader(p, place.row + rank / row_threads, apart, place.group, rank % row_threads * run);
+    Windows<T, windows> reader(p, block.row + rank / row_threads, apart, block.group, rank % row_threads * run);
     const auto b_row = [&](int outer) -> const T* {
-      return place.column + outer < place.end ? place.weight + static_cast<int64_t>(outer) * p.k : nullptr;
+      return block.column + outer < block.end ? block.weight + static_cast<int64_t>(outer) * p.k : nullptr;
     };
     float sums[own][own] = {};
     Core::multiply_stages(0, p.k, smem, sums, [&](int k, auto& a, auto& b) {
@@ -147,16 +147,16 @@ struct ImplicitBody {
     constexpr int results = own / 2;
 #pragma unroll
     for (int i = 0; i < own; ++i) {
-      const int row = place.row + Core::row_of(i);
+      const int row = block.row + Core::row_of(i);
       if (row >= p.m) continue;
 #pragma unroll
       for (int j = 0; j < own; j += results) {
-        const int column = place.column + Core::column_of(j);
-        if (column >= place.end) continue;
+        const int column = block.column + Core::column_of(j);
+        if (column >= block.end) continue;
         float values[results];
 #pragma unroll
         for (int r = 0; r < results; ++r) values[r] = sums[i][j + r];
-        epilogue::store_results<E>(p.extra, p.to, row, column, place.end, p.vectors, values);
+        epilogue::store_results<E>(p.extra, p.to, row, column, block.end, p.vectors, values);
       }
     }
   }
@@ -170,9 +170,9 @@ struct Implicit {
   template <class Team>
   static CERMET_DEVICE void run(const Params& p, uint32_t item, Team, char* smem) {
     using Body = ImplicitBody<C, E, Team>;
-    const auto place = Body::find(p, item);
-    if constexpr (C.tensor) Body::run_tensor(p, place, smem);
-    else Body::run_simt(p, place, smem);
+    const auto block = Body::find(p, item);
+    if constexpr (C.tensor) Body::run_tensor(p, block, smem);
+    else Body::run_simt(p, block, smem);
   }
 };
 

@@ -41,13 +41,13 @@ CERMET_DEVICE GroupTile find_group(const Index* offsets, int groups, int rows, i
   const bool mine = tile >= before && tile < before + own;
   if (mine) {
     int e = begin;
-    for (int rest = tile - before;; ++e) {
+    for (int index = tile - before;; ++e) {
       const int tiles = tiles_of(e);
-      if (rest < tiles) {
-        found = {e, at(e) + (rest + skip) * block_m, at(e + 1)};
+      if (index < tiles) {
+        found = {e, at(e) + (index + skip) * block_m, at(e + 1)};
         break;
       }
-      rest -= tiles;
+      index -= tiles;
     }
   }
   const uint32_t owner = __ballot_sync(0xffffffffu, mine);
@@ -66,9 +66,9 @@ CERMET_DEVICE GroupTile find_group(const Index* offsets, int groups, int rows, i
 }
 
 /// The same tiles, with `by_number` each group's first one by the group's number, whose weight is then known before the
-/// offsets are, and groups without rows have none; the others behind those. With Rest, those of the rows behind the
-/// last group come last, with group -1 and rows. At most rows / block_m + groups + 1.
-template <bool Rest, class Index>
+/// offsets are, and groups without rows have none; the others behind those. With Unweighted, those of the rows behind
+/// the last group come last, with group -1 and rows. At most rows / block_m + groups + 1.
+template <bool Unweighted, class Index>
 CERMET_DEVICE GroupTile find_group_of_few(const Index* offsets, int groups, int rows, int block_m, int tile,
                                           bool by_number) {
   if (by_number && tile < groups) {
@@ -78,7 +78,7 @@ CERMET_DEVICE GroupTile find_group_of_few(const Index* offsets, int groups, int 
   if (by_number) tile -= groups;
   int count;
   const GroupTile found = find_group(offsets, groups, rows, block_m, tile, by_number ? 1 : 0, count);
-  if (!Rest || found.group >= 0) return found;
+  if (!Unweighted || found.group >= 0) return found;
   const int row = group_begin(offsets, rows, groups) + (tile - count) * block_m;
   return row < rows ? GroupTile{-1, row, rows} : GroupTile{};
 }

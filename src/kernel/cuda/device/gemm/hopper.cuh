@@ -92,7 +92,7 @@ struct Hopper {
   static constexpr int b_parts = C.dual ? 2 : 1;
   static constexpr bool ungrouped = !C.batched && !C.grouped;
   static constexpr HopperShape shape{C.block_m,   C.block_n,           C.a_parts, b_parts,
-                                     sizeof(Out), ExtraPlan<E>::bytes, ungrouped, epilogue::also_bytes<E>()};
+                                     sizeof(Out), ExtraPlan<E>::bytes, ungrouped, epilogue::second_bytes<E>()};
   static constexpr int row_bytes = HopperShape::row_bytes;
   static constexpr int a_bytes = C.block_m * row_bytes, b_bytes = C.block_n * row_bytes;  // of a tile
   static constexpr int consumers = shape.consumers();
@@ -404,11 +404,11 @@ struct Hopper {
           staging, rows_of(static_cast<Out*>(p.y), p.y_stride, p.y_group), p.y_stride);
     }
     if constexpr (epilogue::gives_two<E>) {  // through the memory that the first result has left
-      HopperEpilogue<typename E::Also, C.block_n, C.n, b_parts, Total, false> second{
+      HopperEpilogue<typename E::Second, C.block_n, C.n, b_parts, Total, false> second{
           p.extra, columns, sums, row, tile.rows_end, tile.n, tile.group};
       second.load_rows();
       ptx::bulk_wait_read<0>();
-      using Second = Element<E::Also::out>;
+      using Second = Element<E::Second::out>;
       second.template store_rows<shape.second_chunk(), shape.second_pitch()>(
           staging, rows_of(static_cast<Second*>(p.second), p.second_stride, p.second_group), p.second_stride);
     }

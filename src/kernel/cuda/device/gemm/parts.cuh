@@ -12,12 +12,12 @@ struct Parts {
   using Params = PartsParams;
 
   static CERMET_DEVICE void split(float x, bf16 (&part)[3]) {
-    float rest = x;
+    float residual = x;
 #pragma unroll
     for (int i = 0; i < 3; ++i) {
-      const uint32_t high = __float_as_uint(rest) & 0xffff0000u;  // towards zero, so that nothing overflows
+      const uint32_t high = __float_as_uint(residual) & 0xffff0000u;  // towards zero, so that nothing overflows
       part[i].bits = static_cast<uint16_t>(high >> 16);
-      rest -= __uint_as_float(high);
+      residual -= __uint_as_float(high);
     }
     if ((__float_as_uint(x) & 0x7f800000u) == 0x7f800000u) {
       part[0].bits = x != x ? uint16_t{0x7fff} : part[0].bits;

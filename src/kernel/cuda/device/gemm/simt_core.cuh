@@ -36,11 +36,11 @@ struct SimtCore {
   static constexpr int words = tile * depth / threads;   // that a thread loads of each operand
 
   /// Row of sums[i] and column of sums[..][j] in the tile: 4 or 2 neighbours in each half.
-  static __device__ int row_of(int i) { return place_of(static_cast<int>(Team::rank()) / 16, i); }
-  static __device__ int column_of(int j) { return place_of(static_cast<int>(Team::rank()) % 16, j); }
-  static __device__ int place_of(int index, int i) { return (i < half ? 0 : tile / 2 - half) + index * half + i; }
+  static __device__ int row_of(int i) { return offset_of(static_cast<int>(Team::rank()) / 16, i); }
+  static __device__ int column_of(int j) { return offset_of(static_cast<int>(Team::rank()) % 16, j); }
+  static __device__ int offset_of(int index, int i) { return (i < half ? 0 : tile / 2 - half) + index * half + i; }
 
-  /// One operand's tile on its way to shared memory: unit u of thread t is (outer, k) at `place(u)`.
+  /// One operand's tile on its way to shared memory: unit u of thread t is (outer, k) at `outer_of(u)`.
   template <class T, bool Outer>
   struct Stage {
     Word held[words];

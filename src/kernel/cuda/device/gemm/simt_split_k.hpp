@@ -35,8 +35,8 @@ struct SimtSplitKTile {
   CERMET_HOST_DEVICE constexpr int registers() const { return rows * run + columns * run * w_bytes / 4; }
   /// Stages that are on their way at a time: as many as registers hold beside the sums and addresses.
   CERMET_HOST_DEVICE constexpr int stages(int k) const {
-    const int all = (k + stage - 1) / stage, fit = (200 - sums()) / registers();
-    return fit < 1 ? 1 : fit < all ? fit : all;
+    const int needed = (k + stage - 1) / stage, fit = (200 - sums()) / registers();
+    return fit < 1 ? 1 : fit < needed ? fit : needed;
   }
   /// Neighbouring columns that a thread stores.
   CERMET_HOST_DEVICE constexpr int stored() const { return columns < 4 ? columns : 4; }

@@ -134,7 +134,7 @@ struct StreamRows : StreamSums<S, Sum> {
       const int row = chunk * S.chunk() + token, column = n + column_of(i);
       store<E>(p.y, row * p.y_stride + column, sum, up, values[i]);
       if constexpr (epilogue::gives_two<E>)
-        store<typename E::Also>(p.second, row * p.second_stride + column, sum, up, values[i]);
+        store<typename E::Second>(p.second, row * p.second_stride + column, sum, up, values[i]);
     }
   }
   template <class Result>

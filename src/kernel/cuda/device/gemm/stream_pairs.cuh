@@ -32,7 +32,7 @@ struct StreamPairs : StreamSums<S, Sum> {
   /// Where an item's two parts begin among the rows of the weight.
   static CERMET_DEVICE int first_row(int item) { return Order::column(item * across, 0); }
   static CERMET_DEVICE int second_row(int item) {
-    const typename Order::Place at = Order::place(item * across);
+    const typename Order::PairCoord at = Order::coord(item * across);
     return R.neox || at.is_v ? Order::column(at, 1) : Order::column(at, 0) + across;
   }
   /// Which row of an item makes a column of one of its pairs.
@@ -53,7 +53,7 @@ struct StreamPairs : StreamSums<S, Sum> {
       if (!exists(chunk, i)) continue;
       const int row = chunk * S.chunk() + token_of(i);
       tokens[i] = End::token(p, row);
-      if (Order::place(first).is_q) continue;
+      if (Order::coord(first).is_q) continue;
 #pragma unroll 4
       for (int later = row + 1; later < p.m; ++later)
         if (static_cast<const Element<R.slot>*>(p.slots)[later] == tokens[i].slot) tokens[i].slot = -1;

@@ -145,7 +145,7 @@ struct Columns : Products<C, E> {
         for (int m = 0; m < sums; ++m) value[m] *= column_factors[m];
       store<E>(pass, pass.p.y, pass.s.row * pass.p.y_stride + column, value);
       if constexpr (epilogue::gives_two<E>)
-        store<typename E::Also>(pass, pass.p.y_second, pass.s.row * pass.p.y_second_stride + column, value);
+        store<typename E::Second>(pass, pass.p.y_second, pass.s.row * pass.p.y_second_stride + column, value);
       if (column + batch < pass.s.end) load_column(pass.p, pass.s, column + batch);
     }
   }

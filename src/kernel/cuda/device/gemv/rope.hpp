@@ -7,6 +7,6 @@
 namespace cermet::gemv {
 
 /// y are the rotated queries [rows, heads, head size], and columns count pairs of columns.
-struct RopeParams : Params, rotation::Places {};
+struct RopeParams : Params, rotation::Operands {};
 
 }  // namespace cermet::gemv

@@ -22,14 +22,14 @@ CERMET_DEVICE Position position_of(const PositionOrder& order, int64_t index) {
     }
     part[0] = index;
   } else {
-    uint32_t rest = static_cast<uint32_t>(index);
+    uint32_t remaining = static_cast<uint32_t>(index);
 #pragma unroll
     for (int a = 4; a > 0; --a) {
-      const uint32_t next = quotient(rest, order.by[a]);
-      part[a] = rest - next * order.by[a].divisor;
-      rest = next;
+      const uint32_t next = quotient(remaining, order.by[a]);
+      part[a] = remaining - next * order.by[a].divisor;
+      remaining = next;
     }
-    part[0] = rest;
+    part[0] = remaining;
   }
   const bool last = order.channels_last;
   return {part[0],

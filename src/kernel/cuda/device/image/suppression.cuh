@@ -1,5 +1,5 @@
 // non_max_suppression: a team finds the best box of a list that is left and strikes out what it overlaps, again and
-// again; then lists are put one behind the other.
+// again; then lists are put one after the other.
 #pragma once
 
 #include "kernel/cuda/device/image/suppression.hpp"
@@ -67,7 +67,7 @@ struct SelectTask {
   }
 };
 
-/// One item: the rows of a list. Lists behind the last fill what is left.
+/// One item: the rows of a list. Lists after the last fill what is left.
 struct GatherTask {
   using Params = suppression::Params;
 
@@ -81,18 +81,18 @@ struct GatherTask {
   template <class Team>
   static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
     const int64_t list = item;
-    int64_t before = 0, all = 0;
+    int64_t before = 0, total = 0;
     for (int64_t l = 0; l < p.lists; ++l) {
-      if (l == list) before = all;
-      all += p.counts[l];
+      if (l == list) before = total;
+      total += p.counts[l];
     }
     if (list < p.lists) {
       for (int64_t i = team.rank(); i < p.counts[list]; i += threads)
         write(p, before + i, list / p.classes, list % p.classes, p.kept[list * p.most + i]);
       return;
     }
-    if (team.rank() == 0) p.count[0] = all;
-    for (int64_t row = all + team.rank(); row < p.lists * p.most; row += threads) write(p, row, -1, -1, -1);
+    if (team.rank() == 0) p.count[0] = total;
+    for (int64_t row = total + team.rank(); row < p.lists * p.most; row += threads) write(p, row, -1, -1, -1);
   }
 };
 

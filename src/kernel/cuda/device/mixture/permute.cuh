@@ -1,5 +1,5 @@
 // moe_permute of many pairs: a stable counting sort of the pairs of token and expert, and the copies of the tokens'
-// rows. Nothing here depends on the order of blocks. Counts of chunks (Count), places from them (Place), then the
+// rows. Nothing here depends on the order of blocks. Counts of chunks (Count), rows from them (RowIndices), then the
 // copies (Copy); few pairs: permute_few.cuh. A pair whose expert does not exist goes nowhere: its row_of is -1.
 #pragma once
 
@@ -36,30 +36,30 @@ struct Count {
   }
 };
 
-/// One work item: the places of the pairs of `warps` chunks; the first item writes the offsets.
-struct Place {
+/// One work item: the rows of the pairs of `warps` chunks; the first item writes the offsets.
+struct RowIndices {
   using Params = permute::Params;
   static constexpr int each = chunk_experts / threads;
 
   /// next[w][e] = where the first pair of expert e in the item's chunk w goes.
   template <class Team>
-  static CERMET_DEVICE void first_places(Team team, const Params& p, uint32_t item, int32_t* next) {
+  static CERMET_DEVICE void first_rows(Team team, const Params& p, uint32_t item, int32_t* next) {
     int32_t* sums = next + warps * chunk_experts;  // [warps]
     const int64_t first = static_cast<int64_t>(item) * warps;
     const int thread = static_cast<int>(team.rank()), experts = static_cast<int>(p.experts);
-    int32_t before[each], all[each], sum = 0;
+    int32_t before[each], counts[each], sum = 0;
 #pragma unroll
     for (int i = 0; i < each; ++i) {
       const int e = thread * each + i;
-      before[i] = all[i] = 0;
+      before[i] = counts[i] = 0;
       if (e >= experts) continue;
 #pragma unroll 8
       for (int64_t c = 0; c < p.chunks; ++c) {
         const int32_t count = p.counts[c * experts + e];
-        all[i] += count;
+        counts[i] += count;
         before[i] += c < first ? count : 0;
       }
-      sum += all[i];
+      sum += counts[i];
     }
     const int32_t inclusive = inclusive_sum(sum);
     if (thread % 32 == 31) sums[thread / 32] = inclusive;
@@ -70,13 +70,13 @@ struct Place {
     for (int i = 0; i < each; ++i) {
       const int e = thread * each + i;
       if (e >= experts) continue;
-      int32_t place = at + before[i];
+      int32_t row = at + before[i];
       for (int w = 0; w < warps; ++w) {
-        next[w * chunk_experts + e] = place;
-        if (first + w < p.chunks) place += p.counts[(first + w) * experts + e];
+        next[w * chunk_experts + e] = row;
+        if (first + w < p.chunks) row += p.counts[(first + w) * experts + e];
       }
       if (item == 0) p.offsets[e] = at;
-      at += all[i];
+      at += counts[i];
       if (item == 0 && e + 1 == experts) p.offsets[experts] = at;
     }
     team.sync();
@@ -84,10 +84,10 @@ struct Place {
 
   template <class Team>
   static __device__ void run(const Params& p, uint32_t item, Team team, char* smem) {
-    int32_t* places = reinterpret_cast<int32_t*>(smem);
-    first_places(team, p, item, places);
+    int32_t* rows = reinterpret_cast<int32_t*>(smem);
+    first_rows(team, p, item, rows);
     const int64_t chunk = static_cast<int64_t>(item) * warps + team.warp();
-    int32_t* next = places + team.warp() * chunk_experts;  // [experts]
+    int32_t* next = rows + team.warp() * chunk_experts;  // [experts]
     const int64_t end = min_of((chunk + 1) * p.chunk, p.tokens * p.k);
     for (int64_t first = chunk * p.chunk; first < end; first += 32) {
       const int64_t pair = first + lane_index();
@@ -95,17 +95,17 @@ struct Place {
       const bool legal = expert != no_group;
       const uint32_t same = __match_any_sync(0xffffffffu, expert);
       const uint32_t below = __popc(same & ((1u << lane_index()) - 1));
-      const int32_t place = legal ? next[expert] + static_cast<int32_t>(below) : -1;
+      const int32_t row = legal ? next[expert] + static_cast<int32_t>(below) : -1;
       __syncwarp();
       if (legal && below == 0) next[expert] += __popc(same);
       __syncwarp();
-      if (pair < end) p.row_of[offset_of(p, pair, p.row_of_stride)] = place;
+      if (pair < end) p.row_of[offset_of(p, pair, p.row_of_stride)] = row;
     }
     team.sync();
   }
 };
 
-/// One work item: a token's row, to the places of its pairs.
+/// One work item: a token's row, to the rows of its pairs.
 struct Copy {
   using Params = permute::Params;
 

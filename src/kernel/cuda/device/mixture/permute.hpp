@@ -18,7 +18,7 @@ inline constexpr int ids_at_once = 4, words_held = 2, choices_at_once = 8;
 inline constexpr int32_t no_group = 1 << 30;
 /// Shared memory of the tasks: counts, and sums of the warps.
 inline constexpr int direct_shared_bytes = (groups_held + warps) * 4, count_shared_bytes = warps * chunk_experts * 4,
-                     place_shared_bytes = count_shared_bytes + warps * 4;
+                     row_indices_shared_bytes = count_shared_bytes + warps * 4;
 
 /// Pairs (t, j) in the order of t and then j: pair t * k + j.
 struct Params {

@@ -20,14 +20,14 @@ CERMET_DEVICE void for_coordinates(const Axes<N>& axes, int64_t position, Body&&
     }
     body(0, position);
   } else {
-    uint32_t rest = static_cast<uint32_t>(position);
+    uint32_t remaining = static_cast<uint32_t>(position);
 #pragma unroll 1
     for (int a = axes.rank - 1; a > 0; --a) {
-      const uint32_t next = quotient(rest, axes.by[a]);
-      body(a, static_cast<int64_t>(rest - next * axes.by[a].divisor));
-      rest = next;
+      const uint32_t next = quotient(remaining, axes.by[a]);
+      body(a, static_cast<int64_t>(remaining - next * axes.by[a].divisor));
+      remaining = next;
     }
-    body(0, static_cast<int64_t>(rest));
+    body(0, static_cast<int64_t>(remaining));
   }
 }
 

@@ -1,4 +1,4 @@
-// nonzero, in three launches: counts of chunks, their running sum, and the coordinates, with zeros behind them.
+// nonzero, in three launches: counts of chunks, their running sum, and the coordinates, with zeros after them.
 #pragma once
 
 #include "kernel/cuda/device/movement/axes.cuh"
@@ -62,7 +62,7 @@ struct Write {
   static __device__ void run(const Params& p, uint32_t item, Team team, char* smem) {
     Group group(team, *reinterpret_cast<GroupScratch*>(smem));
     int64_t at = p.before[item];
-    const int64_t all = p.before[p.chunks];
+    const int64_t nonzeros = p.before[p.chunks];
     for (int r = 0; r < rounds; ++r) {
       const int64_t position = item * chunk + r * threads + team.rank();
       const bool found = is_nonzero(p, position);
@@ -74,7 +74,7 @@ struct Write {
           if (a < p.rank) p.coordinates[a * p.stride + column] = coordinate;
         });
       }
-      if (position >= all && position < p.axes.count)
+      if (position >= nonzeros && position < p.axes.count)
         for (int32_t a = 0; a < p.rank; ++a) p.coordinates[a * p.stride + position] = 0;
     }
   }

@@ -12,7 +12,7 @@ struct Params {
   const void* x;
   int64_t* coordinates;
   int64_t* count;
-  int64_t* before;  ///< of each chunk: what it has, then what the chunks before it have; behind them the sum
+  int64_t* before;  ///< of each chunk: what it has, then what the chunks before it have; after them the sum
   uint64_t mask;    ///< the bits of an element that make it differ from zero: all but the sign of a floating one
   int64_t stride;   ///< between rows of coordinates
   int64_t chunks;

@@ -10,7 +10,7 @@
 namespace cermet::scatter {
 
 template <Config C>
-using Place = Combine<C.type, C.reduction>;
+using Combiner = Combine<C.type, C.reduction>;
 
 CERMET_DEVICE int64_t wrapped(const Params& p, int64_t at) {
   const int64_t index = load_index(p.indices, p.wide_indices, at);
@@ -37,14 +37,16 @@ struct Columns {
       if (index < 0 || index >= p.size) continue;
       T& target = y[index * p.y_stride];
       if constexpr (C.reduction == Reduction::none) target = update;
-      else target = Place<C>::narrowed(Place<C>::combined(Place<C>::widened(target), Place<C>::widened(update)));
+      else
+        target =
+            Combiner<C>::narrowed(Combiner<C>::combined(Combiner<C>::widened(target), Combiner<C>::widened(update)));
     }
   }
 };
 
-/// One work item: a place of y for each thread.
+/// One work item: an element of y for each thread.
 template <Config C>
-struct Places {
+struct Elements {
   using Params = scatter::Params;
   using T = Element<C.type>;
 
@@ -67,15 +69,15 @@ struct Places {
       for (int64_t i = 0; i < p.count; ++i) last = wrapped(p, indices_at + i * p.indices_stride) == place ? i : last;
       if (last >= 0) target = updates[last * p.updates_stride];
     } else {
-      auto value = Place<C>::widened(target);
+      auto value = Combiner<C>::widened(target);
       bool touched = false;
 #pragma unroll 4
       for (int64_t i = 0; i < p.count; ++i) {
         if (wrapped(p, indices_at + i * p.indices_stride) != place) continue;
-        value = Place<C>::combined(value, Place<C>::widened(updates[i * p.updates_stride]));
+        value = Combiner<C>::combined(value, Combiner<C>::widened(updates[i * p.updates_stride]));
         touched = true;
       }
-      if (touched) target = Place<C>::narrowed(value);
+      if (touched) target = Combiner<C>::narrowed(value);
     }
   }
 };

@@ -19,7 +19,7 @@ struct Slices {
     offsets_at(p.x_elements, slice, offset);
     return offset[0];
   }
-  /// -1, 0 or 1 as slice a comes before b, equals it or comes behind it.
+  /// -1, 0 or 1 as slice a comes before b, equals it or comes after it.
   static CERMET_DEVICE int compare(const Params& p, uint32_t a, uint32_t b) {
     const T* x = static_cast<const T*>(p.x);
     const int64_t from_a = offset_of(p, a), from_b = offset_of(p, b);
@@ -93,7 +93,7 @@ struct Groups {
   template <class Team>
   static __device__ void run(const Params& p, uint32_t, Team team, char* smem) {
     Group group(team, *reinterpret_cast<GroupScratch*>(smem));
-    const uint64_t all = number(
+    const uint64_t groups = number(
         team, group, p.slices,
         [&](int64_t i) { return i == 0 || Slices<C>::compare(p, p.order[i - 1], p.order[i]) != 0; },
         [&](int64_t i, uint32_t g) {
@@ -102,8 +102,8 @@ struct Groups {
           p.leads[p.order[i]] = g + 1;
         });
     if (team.rank() == 0) {
-      p.head[all] = static_cast<uint32_t>(p.slices);
-      *p.count = static_cast<int64_t>(all);
+      p.head[groups] = static_cast<uint32_t>(p.slices);
+      *p.count = static_cast<int64_t>(groups);
     }
     team.sync();
     if (!p.sorted)
@@ -121,8 +121,8 @@ struct Lists {
   static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
     const int64_t i = static_cast<int64_t>(item) * threads + team.rank();
     if (i >= p.slices) return;
-    const int64_t all = *p.count;
-    int64_t low = 0, high = all;  // head[low] <= i < head[high]
+    const int64_t groups = *p.count;
+    int64_t low = 0, high = groups;  // head[low] <= i < head[high]
     while (high - low > 1) {
       const int64_t middle = (low + high) / 2;
       (p.head[middle] <= i ? low : high) = middle;
@@ -133,7 +133,7 @@ struct Lists {
       p.indices[n] = slice;
       p.counts[n] = p.head[low + 1] - p.head[low];
     }
-    if (i >= all) p.indices[i] = p.counts[i] = 0;
+    if (i >= groups) p.indices[i] = p.counts[i] = 0;
   }
 };
 

@@ -14,8 +14,8 @@ namespace cermet::peer {
 
 /// Units that go with one exchange.
 template <class Unit>
-CERMET_DEVICE int64_t room_of(Way way) {
-  return (way == Way::stamped ? stamped_data_bytes : slot_bytes) / static_cast<int64_t>(sizeof(Unit));
+CERMET_DEVICE int64_t room_of(Protocol protocol) {
+  return (protocol == Protocol::stamped ? stamped_data_bytes : slot_bytes) / static_cast<int64_t>(sizeof(Unit));
 }
 
 /// The items [begin, end) of `count` that a channel has.
@@ -41,7 +41,7 @@ CERMET_DEVICE void push(Team team, const Params& p, const Channel& channel, int6
 }
 
 /// The next launch may start: at once where a rank has its GPU alone, so that it asks for its weights meanwhile; else
-/// behind the last exchange of a channel, because its blocks could keep another rank on the same device from arriving.
+/// after the last exchange of a channel, because its blocks could keep another rank on the same device from arriving.
 CERMET_DEVICE void begins(const Link& link) {
   if (link.alone) start_next_launch();
 }
@@ -78,7 +78,7 @@ CERMET_DEVICE bool move_stamped(Team team, const Params& p, const Channel& chann
 
 template <class Unit, class Team>
 CERMET_DEVICE void move(Team team, const Params& p, uint32_t item) {
-  const int64_t room = room_of<Unit>(p.way);
+  const int64_t room = room_of<Unit>(p.protocol);
   begins(p.link);
   Channel channel(p.link, item);
   const Share share(p.piece, p.channels, item);
@@ -86,7 +86,7 @@ CERMET_DEVICE void move(Team team, const Params& p, uint32_t item) {
     channel.begin();
     const int64_t count = min_of(room, share.end - at);
     if constexpr (can_be_stamped<Unit>) {
-      if (p.way == Way::stamped) {
+      if (p.protocol == Protocol::stamped) {
         if (!move_stamped<Unit>(team, p, channel, at, count)) return;
         exchanged(p.link, at + room >= share.end);
         continue;
@@ -173,7 +173,7 @@ struct Reduce {
     Unit* const y = static_cast<Unit*>(p.y) + at;
     channel.begin();
     if constexpr (can_be_stamped<Unit>) {
-      if (p.way == Way::stamped) {
+      if (p.protocol == Protocol::stamped) {
         put_stamped<Unit>(team, p.link, channel, x, count, p.cuts ? piece : 0);
         if (!reduce_stamped<C>(team, p.link, channel, own, count, y)) return false;
         exchanged(p.link, last);
@@ -232,8 +232,8 @@ struct Reduce {
     begins(p.link);
     Channel channel(p.link, item);
     const Share share(p.piece / C.width, p.channels, item);
-    const bool in_shares = p.way == Way::shares;
-    const int64_t room = room_of<Unit>(p.way), step = in_shares ? room * ranks : room;
+    const bool in_shares = p.protocol == Protocol::shares;
+    const int64_t room = room_of<Unit>(p.protocol), step = in_shares ? room * ranks : room;
     for (int64_t at = share.begin; at < share.end; at += step) {
       const int64_t count = min_of(step, share.end - at);
       const bool last = at + step >= share.end;

@@ -29,11 +29,11 @@ struct ReduceConfig {
 };
 
 /// How data goes to other ranks.
-enum class Way : uint32_t {
+enum class Protocol : uint32_t {
   once,     ///< each part to all that need it, then a flag
-  stamped,  ///< the same in words that say by themselves that they have come: sooner there, and twice the bytes. Where
-            ///< every rank gives something to every other one, because who takes nothing waits for nobody
-  shares,   ///< of all_reduce: each rank reduces a share and gives it to all: less data, and twice the way
+  stamped,  ///< the same in words with a stamp, which need no flag: sooner there, and twice the bytes. Where every rank
+            ///< gives something to every other one, because a rank that takes nothing would not wait
+  shares,   ///< of all_reduce: each rank reduces a share and gives it to all: less data, and twice the steps
 };
 
 /// One call. Operand and result have pieces of `piece` units: elements of reductions, words of what only moves.
@@ -47,7 +47,7 @@ struct Params {
   uint32_t from;      ///< ranks whose parts make this rank's result; none: zeros
   uint32_t cuts;      ///< rank r is given piece r, not all of a single one
   uint32_t joins;     ///< what rank r gave is piece r of the result
-  Way way;
+  Protocol protocol;
   uint32_t word_bytes;  ///< of what only moves: 1, 2, 4, 8 or 16
 };
 

@@ -33,7 +33,7 @@ struct MoveRagged {
 #pragma unroll 1
       for (int to = 0; to < p.link.ranks; ++to) {
         if (to == me) continue;
-        const int64_t count = min_of(end, p.sent[to].words) - at;  // negative behind the part's end
+        const int64_t count = min_of(end, p.sent[to].words) - at;  // negative past the part's end
         Unit* const slot = channel.slot<Unit>(to, me);
         for (int64_t u = team.rank(); u < count; u += Team::size) slot[u] = x[p.sent[to].begin + at + u];
       }

@@ -27,7 +27,7 @@ struct RowsParams {
 /// How a region finds the sum.
 struct SummedOperand {
   int operand;        ///< of the region's launch
-  int shared_offset;  ///< where rows may lie in shared memory, behind the region's own; negative: the region must read
+  int shared_offset;  ///< where rows may lie in shared memory, after the region's own; negative: the region must read
                       ///< them from global memory
   bool leaves;        ///< it is a result by itself
 

@@ -16,7 +16,7 @@ namespace cermet::peer {
 template <class Unit>
 inline constexpr bool can_be_stamped = sizeof(Unit) % 8 == 0;
 
-/// A unit of 8 or 16 bytes on its way: one or two pairs of words, the second ones of a slot behind all first ones, so
+/// A unit of 8 or 16 bytes on its way: one or two pairs of words, the second ones of a slot after all first ones, so
 /// that neighbouring threads access neighbouring pairs.
 template <class Unit>
 class Stamped {

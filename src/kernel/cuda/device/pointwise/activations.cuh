@@ -12,12 +12,12 @@ struct Limits {
 
 /// e^-x for x >= -80 (and NaN), off by a few units in the last place.
 CERMET_DEVICE float exp_of_negative(float x) {
-  constexpr float log2_e = 1.44269502f, log2_e_rest = 1.92596303e-8f, ln_2 = 0.693147181f;
+  constexpr float log2_e = 1.44269502f, log2_e_low = 1.92596303e-8f, ln_2 = 0.693147181f;
   const float power = x * -log2_e;
-  const float rest = fmaf(x, -log2_e_rest, fmaf(x, -log2_e, -power));  // what the rounding of the power lost
+  const float residual = fmaf(x, -log2_e_low, fmaf(x, -log2_e, -power));  // what the rounding of the power lost
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(power));
-  return fmaf(y, rest * ln_2, y);
+  return fmaf(y, residual * ln_2, y);
 }
 
 /// Below this e^-x comes near the largest float, and its reciprocal near the smallest.

@@ -124,10 +124,10 @@ struct Task {
 
   template <class Team>
   static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
-    using Place = TilePlace<C.width, C.tiling>;
+    using Coord = VectorCoord<C.width, C.tiling>;
     for_tile<C.width, C.tiling>(
-        p.shape, item, team, [&](const Place& place) { return load_tile<Element<C.x>>(p.x, place); },
-        [&](const Vector<Element<C.x>, C.width>& x, const Place& place) {
+        p.shape, item, team, [&](const Coord& coord) { return load_tile<Element<C.x>>(p.x, coord); },
+        [&](const Vector<Element<C.x>, C.width>& x, const Coord& coord) {
           Vector<Element<C.y>, C.width> y;
           if constexpr (fits_float(C.x) && C.x != C.y &&
                         (C.y == DType::bf16 || C.y == DType::f16 || C.y == DType::f32) && C.x != DType::boolean) {
@@ -138,7 +138,7 @@ struct Task {
 #pragma unroll
             for (int k = 0; k < C.width; ++k) y[k] = convert<C.x, C.y, C.rounding>(x[k]);
           }
-          store_tile(p.y, place, y);
+          store_tile(p.y, coord, y);
         });
   }
 };

@@ -56,9 +56,9 @@ CERMET_DEVICE Double pow(Double a, Double b) { return ::pow(a.v, b.v); }
 CERMET_DEVICE Double trunc_mod(Double a, Double b) { return ::fmod(a.v, b.v); }
 /// As numpy.mod: the sign of b.
 CERMET_DEVICE Double floor_mod(Double a, Double b) {
-  const double rest = ::fmod(a.v, b.v);
-  if (rest == 0) return ::copysign(rest, b.v);
-  return (rest < 0) != (b.v < 0) ? rest + b.v : rest;
+  const double remainder = ::fmod(a.v, b.v);
+  if (remainder == 0) return ::copysign(remainder, b.v);
+  return (remainder < 0) != (b.v < 0) ? remainder + b.v : remainder;
 }
 /// e^-|x|
 CERMET_DEVICE Double exp_of_negative_abs(Double x) { return ::exp(-::fabs(x.v)); }

@@ -28,12 +28,13 @@ CERMET_DEVICE float settled(float x) {
   return x;
 }
 
-/// a / b for a and b that f16 holds, before it is rounded to f16: the residue of a first quotient makes it near enough,
-/// for the exact quotient lies at least 2^-23 of itself from where f16 rounds the other way. No branch for rare
+/// a / b for a and b that f16 holds, before it is rounded to f16: the residual of a first quotient makes it near
+/// enough, for the exact quotient lies at least 2^-23 of itself from where f16 rounds the other way. No branch for rare
 /// operands, unlike __fdiv_rn.
 CERMET_DEVICE float f16_quotient(float a, float b) {
-  const float inverse = reciprocal(b), first = a * inverse, rest = fmaf(-first, b, a);
-  return fabsf(rest) > 0 ? fmaf(rest, inverse, first) : first;  // no residue, or NaN, of zeros and what is not finite
+  const float inverse = reciprocal(b), first = a * inverse, residual = fmaf(-first, b, a);
+  return fabsf(residual) > 0 ? fmaf(residual, inverse, first)
+                             : first;  // no residual, or NaN, of zeros and what is not finite
 }
 
 // ---- For results that are rounded to 16 bits from values that were not: fast edges. Errors are far below such a

@@ -20,10 +20,10 @@ struct Task {
 
   template <class Team>
   static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
-    using Place = TilePlace<C.width, C.tiling>;
+    using Coord = VectorCoord<C.width, C.tiling>;
     for_tile<C.width, C.tiling>(
-        p.shape, item, team, [&](const Place& place) { return load(p, place); },
-        [&](const Raw& raw, const Place& place) {
+        p.shape, item, team, [&](const Coord& coord) { return load(p, coord); },
+        [&](const Raw& raw, const Coord& coord) {
           float first[C.width], second[C.width], y[C.width];
           if constexpr (C.layout.interleaved) {
 #pragma unroll
@@ -39,18 +39,18 @@ struct Task {
           const Limits limits{p.alpha, p.limit, p.up_offset};
           if constexpr (C.layout.gate_first) apply<C.function>(first, second, limits, y);
           else apply<C.function>(second, first, limits, y);
-          store_tile(p.y, place, from_floats<Y>(y));
+          store_tile(p.y, coord, from_floats<Y>(y));
         });
   }
 
-  template <class Place>
-  static CERMET_DEVICE Raw load(const Params& p, const Place& place) {
-    const X* x = place.template of<const X>(p.x);  // [2 * length]
+  template <class Coord>
+  static CERMET_DEVICE Raw load(const Params& p, const Coord& coord) {
+    const X* x = coord.template of<const X>(p.x);  // [2 * length]
     if constexpr (!C.layout.interleaved)
-      return {load_tile(x, place.count, place), load_tile(x + p.shape.length, place.count, place)};
-    const X* pairs = x + place.column;
-    const int lower = min_of(2 * place.count, C.width);
-    return {load_tile(pairs, lower, place), load_tile(pairs + C.width, 2 * place.count - lower, place)};
+      return {load_tile(x, coord.count, coord), load_tile(x + p.shape.length, coord.count, coord)};
+    const X* pairs = x + coord.column;
+    const int lower = min_of(2 * coord.count, C.width);
+    return {load_tile(pairs, lower, coord), load_tile(pairs + C.width, 2 * coord.count - lower, coord)};
   }
 };
 

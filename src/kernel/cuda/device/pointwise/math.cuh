@@ -96,9 +96,9 @@ CERMET_DEVICE Real pow(Real a, Real b) {
 CERMET_DEVICE Real trunc_mod(Real a, Real b) { return fmodf(a.v, b.v); }
 /// As numpy.mod: the sign of b.
 CERMET_DEVICE Real floor_mod(Real a, Real b) {
-  const float rest = fmodf(a.v, b.v);
-  if (rest == 0) return copysignf(rest, b.v);
-  return (rest < 0) != (b.v < 0) ? rest + b.v : rest;
+  const float remainder = fmodf(a.v, b.v);
+  if (remainder == 0) return copysignf(remainder, b.v);
+  return (remainder < 0) != (b.v < 0) ? remainder + b.v : remainder;
 }
 
 /// e^-|x|

@@ -52,17 +52,17 @@ struct Task {
   static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
     for_tile<C.width, C.tiling>(
         p.shape, item, team,
-        [&](const TilePlace<C.width, C.tiling>& place) {
+        [&](const VectorCoord<C.width, C.tiling>& coord) {
           Raw raw;
-          raw.a = load_tile<In>(p.a, place);
-          if constexpr (C.binary) raw.b = load_tile<In>(p.b, place);
+          raw.a = load_tile<In>(p.a, coord);
+          if constexpr (C.binary) raw.b = load_tile<In>(p.b, coord);
           return raw;
         },
-        [&](const Raw& raw, const TilePlace<C.width, C.tiling>& place) {
+        [&](const Raw& raw, const VectorCoord<C.width, C.tiling>& coord) {
           Vector<Out, C.width> y;
 #pragma unroll
           for (int k = 0; k < C.width; ++k) y[k] = apply(raw.a[k], C.binary ? raw.b[k] : raw.a[k], p);
-          store_tile(p.y, place, y);
+          store_tile(p.y, coord, y);
         });
   }
 };

@@ -7,16 +7,16 @@
 namespace cermet::quantize {
 
 /// Scales or offsets of a thread's elements.
-template <class T, bool Grouped, class Place>
-CERMET_DEVICE void load_parameters(const TileOperand& operand, const Place& place, uint32_t group,
-                                   float (&v)[Place::width]) {
+template <class T, bool Grouped, class Coord>
+CERMET_DEVICE void load_parameters(const TileOperand& operand, const Coord& coord, uint32_t group,
+                                   float (&v)[Coord::width]) {
   if constexpr (Grouped) {
-    const T* row = place.template of<const T>(operand.rows) - place.column;  // [groups]
+    const T* row = coord.template of<const T>(operand.rows) - coord.column;  // [groups]
 #pragma unroll
-    for (int k = 0; k < Place::width; ++k)
-      v[k] = k < place.count ? to_float(row[(static_cast<uint32_t>(place.column) + k) / group]) : 0.0f;
+    for (int k = 0; k < Coord::width; ++k)
+      v[k] = k < coord.count ? to_float(row[(static_cast<uint32_t>(coord.column) + k) / group]) : 0.0f;
   } else {
-    to_floats(load_tile<T>(operand, place), v);
+    to_floats(load_tile<T>(operand, coord), v);
   }
 }
 
@@ -51,13 +51,13 @@ struct Raw {
 };
 
 template <Config C>
-CERMET_DEVICE Raw<C> load(const Params& p, const TilePlace<C.width, C.tiling>& place) {
+CERMET_DEVICE Raw<C> load(const Params& p, const VectorCoord<C.width, C.tiling>& coord) {
   Raw<C> raw;
-  raw.x = load_tile<Element<C.x>>(p.x, place);
-  load_parameters<float, C.grouped>(p.scale, place, p.group, raw.scale);
-  if constexpr (C.has_offset) load_parameters<Element<C.offset>, C.grouped>(p.offset, place, p.group, raw.offset);
+  raw.x = load_tile<Element<C.x>>(p.x, coord);
+  load_parameters<float, C.grouped>(p.scale, coord, p.group, raw.scale);
+  if constexpr (C.has_offset) load_parameters<Element<C.offset>, C.grouped>(p.offset, coord, p.group, raw.offset);
   if constexpr (C.has_zero_point)
-    load_parameters<Element<C.y>, C.grouped>(p.zero_point, place, p.group, raw.zero_point);
+    load_parameters<Element<C.y>, C.grouped>(p.zero_point, coord, p.group, raw.zero_point);
   return raw;
 }
 
@@ -70,10 +70,10 @@ struct QuantizeTask {
 
   template <class Team>
   static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
-    using Place = TilePlace<C.width, C.tiling>;
+    using Coord = VectorCoord<C.width, C.tiling>;
     for_tile<C.width, C.tiling>(
-        p.shape, item, team, [&](const Place& place) { return load<C>(p, place); },
-        [&](const Raw<C>& raw, const Place& place) {
+        p.shape, item, team, [&](const Coord& coord) { return load<C>(p, coord); },
+        [&](const Raw<C>& raw, const Coord& coord) {
           float v[C.width];
           to_floats(raw.x, v);
 #pragma unroll
@@ -83,7 +83,7 @@ struct QuantizeTask {
             if constexpr (C.has_zero_point) v[k] = rintf(v[k]) + raw.zero_point[k];
             if constexpr (!C.saturate) v[k] = unsaturated<C.y>(v[k]);
           }
-          store_tile(p.y, place, quantized<C.y>(v));
+          store_tile(p.y, coord, quantized<C.y>(v));
         });
   }
 };
@@ -96,10 +96,10 @@ struct DequantizeTask {
 
   template <class Team>
   static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
-    using Place = TilePlace<C.width, C.tiling>;
+    using Coord = VectorCoord<C.width, C.tiling>;
     for_tile<C.width, C.tiling>(
-        p.shape, item, team, [&](const Place& place) { return load<C>(p, place); },
-        [&](const Raw<C>& raw, const Place& place) {
+        p.shape, item, team, [&](const Coord& coord) { return load<C>(p, coord); },
+        [&](const Raw<C>& raw, const Coord& coord) {
           float v[C.width];
           to_floats(raw.x, v);
 #pragma unroll
@@ -107,7 +107,7 @@ struct DequantizeTask {
             if constexpr (C.has_offset) v[k] -= raw.offset[k];
             v[k] = C.multiply ? v[k] * raw.scale[k] : v[k] / raw.scale[k];
           }
-          store_tile(p.y, place, from_floats<Element<C.y>>(v));
+          store_tile(p.y, coord, from_floats<Element<C.y>>(v));
         });
   }
 };

@@ -1,4 +1,4 @@
-// A region of elementwise operators over a tile: the functions of a place are generated.
+// A region of elementwise operators over a tile: the functions of a vector are generated.
 #pragma once
 
 #include "kernel/cuda/device/pointwise/functions.cuh"
@@ -8,21 +8,21 @@
 namespace cermet::pointwise {
 
 /// Body, generated:
-///   template <int Width> struct Raw                                       what a thread loads for a vector of each
-///   operand template <class Place> Raw<Place::width> load(operands, place) template <class Place> void store(operands,
-///   place, raw)               computes and stores every result
+/// - Raw<Width>: what a thread loads of every operand for a vector of results
+/// - load(operands, coord): loads it
+/// - store(operands, coord, raw): computes and stores every result
 template <class Body, Tiling T, int Width>
 struct RegionTask {
   using Params = RegionParams;
-  using Place = TilePlace<Width, T>;
+  using Coord = VectorCoord<Width, T>;
   static constexpr Overlap overlap = Overlap::late;
 
   template <class Team>
   static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
     for_tile<Width, T>(
-        p.shape, item, team, [&](const Place& place) { return Body::load(p.operands, place); },
-        [&](const typename Body::template Raw<Width>& raw, const Place& place) {
-          Body::store(p.operands, place, raw);
+        p.shape, item, team, [&](const Coord& coord) { return Body::load(p.operands, coord); },
+        [&](const typename Body::template Raw<Width>& raw, const Coord& coord) {
+          Body::store(p.operands, coord, raw);
         });
   }
 };

@@ -23,8 +23,8 @@ struct Task {
       const int64_t place =
           p.indices[offset_of(p.places, from.n, from.c, from.at)] - (from.n * p.channels + from.c) * size;
       if (place < 0 || place >= size) return;
-      const int32_t plane = p.covered[1] * p.covered[2], rest = static_cast<int32_t>(place % plane);
-      const int32_t at[3] = {static_cast<int32_t>(place / plane), rest / p.covered[2], rest % p.covered[2]};
+      const int32_t plane = p.covered[1] * p.covered[2], in_plane = static_cast<int32_t>(place % plane);
+      const int32_t at[3] = {static_cast<int32_t>(place / plane), in_plane / p.covered[2], in_plane % p.covered[2]};
       to = offset_of(p.to, from.n, from.c, at);
       source = offset_of(p.from, from.n, from.c, from.at);
     }

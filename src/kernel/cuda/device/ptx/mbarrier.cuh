@@ -19,8 +19,8 @@ CERMET_DEVICE void mbarrier_inval(uint64_t* barrier) {
   asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
 
-/// Ends `count` barriers that nobody waits for any more, where other tasks use their memory next (walk.cuh). By a whole
-/// team.
+/// Ends `count` barriers that no thread waits for any more, where other tasks use their memory next (walk.cuh). By a
+/// whole team.
 template <class Team>
 CERMET_DEVICE void end_barriers([[maybe_unused]] Team team, [[maybe_unused]] uint64_t* barriers,
                                 [[maybe_unused]] int count) {

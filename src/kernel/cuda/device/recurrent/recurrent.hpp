@@ -47,7 +47,7 @@ struct Params {
   float clip;
   uint32_t reverse;         ///< bit d: direction d runs backwards
   uint32_t coupled;         ///< lstm: forget is 1 - i
-  uint32_t reset_after;     ///< gru: the reset gate comes behind the product
+  uint32_t reset_after;     ///< gru: the reset gate comes after the product
   Activation functions[6];  ///< three for each direction
 };
 

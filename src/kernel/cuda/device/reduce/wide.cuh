@@ -33,16 +33,16 @@ __device__ inline Wide rounded_quotient(Wide a, int64_t b) {
   const bool negative = a.high < 0;
   if (negative) a = a.negated();
   const auto divisor = static_cast<uint64_t>(b);
-  uint64_t low = 0, high = 0, rest = 0;
+  uint64_t low = 0, high = 0, remainder = 0;
   for (int bit = 127; bit >= 0; --bit) {
     const uint64_t next = bit >= 64 ? static_cast<uint64_t>(a.high) >> (bit - 64) & 1u : a.low >> bit & 1u;
-    rest = rest << 1 | next;  // below 2^64: the divisor is below 2^63
-    if (rest < divisor) continue;
-    rest -= divisor;
+    remainder = remainder << 1 | next;  // below 2^64: the divisor is below 2^63
+    if (remainder < divisor) continue;
+    remainder -= divisor;
     (bit >= 64 ? high : low) |= uint64_t{1} << bit % 64;
   }
   Wide result{low, static_cast<int64_t>(high)};
-  if (rest > divisor - rest || (rest == divisor - rest && (low & 1u))) result = result + Wide{1, 0};
+  if (remainder > divisor - remainder || (remainder == divisor - remainder && (low & 1u))) result = result + Wide{1, 0};
   return negative ? result.negated() : result;
 }
 

@@ -91,7 +91,7 @@ CERMET_DEVICE void hide(Words<Count>& words) {
 }
 
 /// The vectors that load(i) loads of those inside the row. Where rows are few, loads are under a condition that always
-/// holds, and their words hidden: the assembler moves others to their uses, behind reductions, to save registers that
+/// holds, and their words hidden: the assembler moves others to their uses, after reductions, to save registers that
 /// are not needed, and each then waits for memory on its own.
 template <class Partition, class Raw, class Load>
 CERMET_DEVICE void load_now(const Partition& partition, [[maybe_unused]] bool active, Raw (&raw)[Partition::vectors],

@@ -1,5 +1,5 @@
 // advance_tokens: the index inputs of the next decoding step. Tokens also go to a list that the host may read while the
-// launch, or those behind it, still run.
+// launch, or those after it, still run.
 #pragma once
 
 #include "kernel/cuda/device/sampling/advance_tokens.hpp"

@@ -10,7 +10,7 @@
 //                     and the values of the extras
 //   pairs             whether it has pair(a, b, x): two neighbouring results packed as f16, from their sums: the same
 //                     bits in fewer instructions
-//   Also              where a second result is stored: the epilogue of that, over the same sums and extras
+//   Second            where a second result is stored: the epilogue of that, over the same sums and extras
 // tests/kernel_cuda/golden/linear_hopper_epilogue.cu is an example, with what is compiled around it.
 // Families decide when extras are loaded, and from where; they take the value at a place from `value` alone.
 #pragma once
@@ -63,12 +63,12 @@ using ValuesOf = Values<E::extras>;
 /// Whether a second result is stored.
 template <class E>
 inline constexpr bool gives_two = requires {
-  typename E::Also;
+  typename E::Second;
 };
 /// Bytes of an element of it.
 template <class E>
-constexpr int also_bytes() {
-  if constexpr (gives_two<E>) return bytes_of(E::Also::out);
+constexpr int second_bytes() {
+  if constexpr (gives_two<E>) return bytes_of(E::Second::out);
   else return 0;
 }
 /// Names one of the results, for functions that give either.

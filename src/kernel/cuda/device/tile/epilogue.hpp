@@ -23,8 +23,8 @@ struct Operand {
 /// Results of a launch as rows, whose columns are neighbours. Steps count elements.
 struct ResultRows {
   void* y;
-  void* also;               ///< a second result, where the epilogue gives two
-  int64_t y_row, also_row;  ///< from row to row
+  void* second;               ///< a second result, where the epilogue gives two
+  int64_t y_row, second_row;  ///< from row to row
 };
 
 }  // namespace cermet::epilogue

@@ -17,7 +17,7 @@ struct PairOrder {
                        first_value = (R.q_heads + R.kv_heads) * in_head;
 
   /// Where a pair is: in which head of queries, keys or values (each counted for itself), and at which pair of it.
-  struct Place {
+  struct PairCoord {
     int head, pair;
     bool is_q, is_v;
     /// The element of the head that is the pair's first or second.
@@ -29,24 +29,24 @@ struct PairOrder {
     CERMET_DEVICE bool is_rotated() const { return !is_v && (R.half == in_head || pair < R.half); }
   };
 
-  static CERMET_DEVICE Place place(int pair) {
+  static CERMET_DEVICE PairCoord coord(int pair) {
     if (pair >= first_value) return {(pair - first_value) / in_value, (pair - first_value) % in_value, false, true};
     const int head = pair / in_head;
     const bool is_q = head < R.q_heads;
     return {is_q ? head : head - R.q_heads, pair % in_head, is_q, false};
   }
   /// The column; of firsts and of seconds alike, it grows with the pair.
-  static CERMET_DEVICE int column(const Place& at, int second) {
+  static CERMET_DEVICE int column(const PairCoord& at, int second) {
     const int head = at.is_v ? 0 : (at.is_q ? at.head : at.head + R.q_heads) * R.head_size;
     const int value = at.is_v ? 2 * first_value + at.head * R.value_size : 0;
     return head + value + at.element(second);
   }
-  static CERMET_DEVICE int column(int pair, int second) { return column(place(pair), second); }
+  static CERMET_DEVICE int column(int pair, int second) { return column(coord(pair), second); }
 };
 
 /// Stores pairs of finished sums. E: the epilogue of the product itself. RowScale: whether that takes a scale of the
 /// row beside the sum. Factors: whether sums are multiplied by a factor of their column first, p.w_factors. Parameters
-/// P have the members of Places, and extra, y and y_stride of the product.
+/// P have the members of Operands, and extra, y and y_stride of the product.
 template <Config R, class E, bool RowScale = false, bool Factors = false>
 struct PairEnd {
   using Order = PairOrder<R>;
@@ -78,7 +78,7 @@ struct PairEnd {
   }
   template <class P>
   static CERMET_DEVICE void load_place(const P& p, int row, int pair, const Token& token, Operands& operands) {
-    const typename Order::Place at = Order::place(pair);
+    const typename Order::PairCoord at = Order::coord(pair);
     epilogue::load_place<E>(p.extra, row, Order::column(at, 0), 0, operands.first);
     epilogue::load_place<E>(p.extra, row, Order::column(at, 1), 0, operands.second);
     if constexpr (Factors)
@@ -104,7 +104,7 @@ struct PairEnd {
   template <class P, class Sum>
   static CERMET_DEVICE void store(const P& p, int row, int pair, const Sum (&sum)[2], float row_scale,
                                   const Token& token, const Operands& operands) {
-    const typename Order::Place at = Order::place(pair);
+    const typename Order::PairCoord at = Order::coord(pair);
     float a = value(scaled<0>(sum, operands), row_scale, operands.first),
           b = value(scaled<1>(sum, operands), row_scale, operands.second);
     if (at.is_rotated()) rope_and_cache::rotate_pair(a, b, operands.cos, operands.sin);

@@ -1,4 +1,4 @@
-// rope_and_cache behind a product: configuration and operands, host and device.
+// rope_and_cache after a product: configuration and operands, host and device.
 #pragma once
 
 #include "kernel/cuda/device/attention/cache_slots.hpp"
@@ -25,8 +25,8 @@ struct Config {
   }
 };
 
-/// Beside the product's own. Strides in elements.
-struct Places {
+/// What a rotation reads and writes beside the product's own operands. Strides in elements.
+struct Operands {
   const void *cos, *sin;          ///< [table_rows, pairs of a head that are rotated]
   const void *positions, *slots;  ///< [rows]
   kv_cache::Cache k_cache, v_cache;

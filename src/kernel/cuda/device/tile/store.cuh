@@ -39,7 +39,8 @@ CERMET_DEVICE void store_results(const Operand* extra, const ResultRows& to, int
   /// each(which result, its first place)
   const auto for_results = [&](auto&& each) {
     each(Which<E>{}, first(Which<E>{}, to.y, to.y_row));
-    if constexpr (gives_two<E>) each(Which<typename E::Also>{}, first(Which<typename E::Also>{}, to.also, to.also_row));
+    if constexpr (gives_two<E>)
+      each(Which<typename E::Second>{}, first(Which<typename E::Second>{}, to.second, to.second_row));
   };
   ValuesOf<E> x;
   load_row<E>(extra, row, 0, x);

@@ -11,7 +11,7 @@
 namespace cermet {
 
 /// The file that output for a path is written to.
-struct OutputPlace {
+struct OutputTarget {
   std::filesystem::path path;           ///< where links end, also where there is nothing yet
   int descriptor = -1;                  ///< of standard output or error where the path names that; not ours to close
   bool in_place = false;                ///< a device, a pipe or an open file, which is written to and never replaced
@@ -19,7 +19,7 @@ struct OutputPlace {
 };
 
 /// Throws Error(io) naming the path where it is a folder, or its links lead nowhere.
-OutputPlace output_place(const std::filesystem::path& path);
+OutputTarget output_target(const std::filesystem::path& path);
 /// Throws Error(io) naming the path unless a file could be written there now: before work that would be lost otherwise.
 /// Leaves nothing behind.
 void require_writable(const std::filesystem::path& path);
@@ -28,8 +28,8 @@ std::filesystem::path behind_links(const std::filesystem::path& path);
 /// Makes a folder and those above it. Throws Error(io) naming it where that fails.
 void make_folders(const std::filesystem::path& folder);
 
-/// Writes to a place that is `in_place`.
-void write_in_place(const OutputPlace& place, std::string_view content);
+/// Writes to a target that is `in_place`.
+void write_in_place(const OutputTarget& target, std::string_view content);
 
 /// Calls body(). Errors about the file `temporary` name `path`: its user knows no other name.
 template <class Body>

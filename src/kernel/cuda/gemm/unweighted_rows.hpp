@@ -10,7 +10,8 @@ namespace cermet::cuda {
 /// A kernel of grouped_linear that computes the groups with a weight, and beside it, where there are rows without one,
 /// a launch that makes their results: what follows the product, of zeros. `inside`: of a product whose own launches
 /// make some of them, whether this one does; null where none of its launches do.
-using MakesRest = std::function<bool(const LaunchArgs&)>;
-Kernel with_rest(const Kernel& product, const std::function<MakesRest(const Region&, const Config&)>& inside = {});
+using MakesUnweighted = std::function<bool(const LaunchArgs&)>;
+Kernel with_unweighted_rows(const Kernel& product,
+                            const std::function<MakesUnweighted(const Region&, const Config&)>& inside = {});
 
 }  // namespace cermet::cuda

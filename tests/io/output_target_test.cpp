@@ -1,4 +1,4 @@
-#include "io/output_place.hpp"
+#include "io/output_target.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "io/output_place.hpp"
+#include "io/output_target.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -60,30 +60,30 @@ fs::path behind_links(const fs::path& path) {
   return followed(path, [](const fs::path&) { return false; });
 }
 
-OutputPlace output_place(const fs::path& path) {
+OutputTarget output_target(const fs::path& path) {
   require(!path.empty(), "output: expected a file's name, found an empty one");
   struct stat status {};
   const bool exists = stat(path.c_str(), &status) == 0;
   if (exists && S_ISDIR(status.st_mode)) fail(Status::io, "{}: expected a file, found a folder", path.string());
   if (!path.has_filename())
     fail(Status::io, "{}: expected a file's name, found one that ends in a slash", path.string());
-  OutputPlace place;
-  place.path =
-      followed(path, [&](const fs::path& link) { return place.in_place = exists && is_link_of_process(link); });
-  if (!exists) return place;
-  place.descriptor = standard_descriptor(status);
-  place.in_place = place.in_place || place.descriptor >= 0 || !S_ISREG(status.st_mode);
-  place.permissions = status.st_mode & 0777u;
-  return place;
+  OutputTarget target;
+  target.path =
+      followed(path, [&](const fs::path& link) { return target.in_place = exists && is_link_of_process(link); });
+  if (!exists) return target;
+  target.descriptor = standard_descriptor(status);
+  target.in_place = target.in_place || target.descriptor >= 0 || !S_ISREG(status.st_mode);
+  target.permissions = status.st_mode & 0777u;
+  return target;
 }
 
 void require_writable(const fs::path& path) {
-  const OutputPlace place = output_place(path);
-  if (place.in_place) {
-    if (place.descriptor < 0 && access(place.path.c_str(), W_OK) != 0) fail_at(path, "be written", errno);
+  const OutputTarget target = output_target(path);
+  if (target.in_place) {
+    if (target.descriptor < 0 && access(target.path.c_str(), W_OK) != 0) fail_at(path, "be written", errno);
     return;
   }
-  const fs::path temporary = temporary_sibling(place.path);
+  const fs::path temporary = temporary_sibling(target.path);
   named_as(path, temporary, [&] { PosixFile::create(temporary); });
   unlink(temporary.c_str());
 }
@@ -95,19 +95,19 @@ void make_folders(const fs::path& folder) {
   if (error && !fs::is_directory(folder, ignored)) fail_at(folder, "be created", error.value());
 }
 
-void write_in_place(const OutputPlace& place, std::string_view content) {
-  int descriptor = place.descriptor;
-  if (descriptor < 0) descriptor = ::open(place.path.c_str(), O_WRONLY | O_CLOEXEC | O_TRUNC);
-  if (descriptor < 0) fail_at(place.path, "be opened", errno);
-  if (place.descriptor == STDOUT_FILENO) std::fflush(stdout);  // what was printed before comes before
+void write_in_place(const OutputTarget& target, std::string_view content) {
+  int descriptor = target.descriptor;
+  if (descriptor < 0) descriptor = ::open(target.path.c_str(), O_WRONLY | O_CLOEXEC | O_TRUNC);
+  if (descriptor < 0) fail_at(target.path, "be opened", errno);
+  if (target.descriptor == STDOUT_FILENO) std::fflush(stdout);  // what was printed before comes before
   int error = 0;
   while (!content.empty() && error == 0) {
     const ssize_t put = ::write(descriptor, content.data(), content.size());
     if (put >= 0) content.remove_prefix(static_cast<std::size_t>(put));
     else if (errno != EINTR) error = errno;
   }
-  if (place.descriptor < 0 && ::close(descriptor) != 0 && error == 0 && errno != EINTR) error = errno;
-  if (error != 0) fail_at(place.path, "be written", error);
+  if (target.descriptor < 0 && ::close(descriptor) != 0 && error == 0 && errno != EINTR) error = errno;
+  if (error != 0) fail_at(target.path, "be written", error);
 }
 
 }  // namespace cermet

@@ -5,11 +5,11 @@
 
 namespace cermet::gemm {
 
-inline constexpr int rest_threads = 256;
+inline constexpr int unweighted_threads = 256;
 /// Neighbouring columns of a thread.
-inline constexpr int rest_run = 8;
+inline constexpr int unweighted_run = 8;
 
-struct RestParams {
+struct UnweightedParams {
   const void* offsets;  ///< [groups + 2]: the last but one is the first of these rows
   epilogue::ResultRows to;
   epilogue::Operand extra[epilogue::most_extras];
