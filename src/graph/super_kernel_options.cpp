@@ -42,9 +42,6 @@ bool set_width(SuperKernelOptions& options, std::string_view value) {
 }
 
 constexpr OptionRow rows[] = {
-    switch_row<&SuperKernelOptions::feed_sync_all>("feed-sync-all", "0",
-                                                   "1: where a task synchronises all its blocks and has fewer than the "
-                                                   "super-kernel, idle blocks take part as often; 0: it cannot join"),
     switch_row<&SuperKernelOptions::stream_fusion>(
         "stream-fusion", "1", "1: branches that do not depend on each other run side by side; 0: one after the other"),
     {{"strict-scope-check", "bypass|abort", "bypass",

@@ -16,8 +16,6 @@ enum class StrictScopeCheck : std::uint8_t {
 };
 
 struct SuperKernelOptions {
-  bool feed_sync_all =
-      false;  ///< idle blocks take part where a task synchronises all its blocks and has fewer than the region
   bool stream_fusion = true;  ///< branches that do not depend on each other run side by side
   StrictScopeCheck strict_scope_check = StrictScopeCheck::bypass;
   bool prefetch = true;         ///< weights of later tasks are brought nearer while earlier ones wait

@@ -73,7 +73,7 @@ TEST(SuperKernelMarks, WrongScopesAreRefused) {
   EXPECT_EQ(error_text([&] { const auto scope = graph.super_kernel("sp1", "width=5"); }),
             "graph 'chain': super-kernel 'sp1': expected its options, 'width=4:profile=1', or none, found 'width=5'");
   EXPECT_EQ(error_text([&] { const auto scope = graph.super_kernel("new", "breadth=5"); }),
-            "graph 'chain': super-kernel 'new': super-kernel options: expected one of feed-sync-all, stream-fusion, "
+            "graph 'chain': super-kernel 'new': super-kernel options: expected one of stream-fusion, "
             "strict-scope-check, prefetch, early-start, "
             "width, debug-sync-all, profile, found \"breadth\"");
   EXPECT_EQ(error_text([&] { const auto scope = graph.super_kernel("", "width=5"); }),
@@ -177,12 +177,12 @@ TEST(SuperKernelOptions, ParseAndComeBack) {
   EXPECT_EQ(SuperKernelOptions::parse(""), SuperKernelOptions());
   EXPECT_EQ(to_string(SuperKernelOptions()), "");
   const SuperKernelOptions options = SuperKernelOptions::parse(
-      "width=132:strict-scope-check=abort:stream-fusion=0:feed-sync-all=1:early-start=0:prefetch=0:debug-sync-all=1:"
+      "width=132:strict-scope-check=abort:stream-fusion=0:early-start=0:prefetch=0:debug-sync-all=1:"
       "profile=1");
   EXPECT_EQ(options.width, 132);
   EXPECT_EQ(options.strict_scope_check, StrictScopeCheck::abort);
   EXPECT_EQ(to_string(options),
-            "feed-sync-all=1:stream-fusion=0:strict-scope-check=abort:prefetch=0:early-start=0:width=132:debug-sync-"
+            "stream-fusion=0:strict-scope-check=abort:prefetch=0:early-start=0:width=132:debug-sync-"
             "all=1:profile=1");
   EXPECT_EQ(SuperKernelOptions::parse(to_string(options)), options);
 }
