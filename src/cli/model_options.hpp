@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "base/option.hpp"
 #include "cli/tokens.hpp"
 #include "cli/verb.hpp"
 #include "kernel/communicator.hpp"
 #include "model/engine.hpp"
-#include "model/option.hpp"
 
 namespace cermet::cli {
 

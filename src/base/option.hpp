@@ -1,5 +1,5 @@
-// Options as rows of tables: engine_options.inc and sampling_options.inc. What the command line, C and Python take,
-// their messages and docs/reference/options.md come from the rows.
+// Options as rows of tables: of models, of generation, of super-kernels. What the command line, C and Python take, their
+// messages and reference pages come from the rows.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-#include "model/option.hpp"
+#include "base/option.hpp"
 
 #include <algorithm>
 #include <charconv>
