@@ -1,10 +1,10 @@
 // cermet bench op: how fast one kernel computes one call.
+#include <array>
+
 #include "cli/bench/bench_call.hpp"
 #include "cli/bench/device_limits.hpp"
 #include "cli/model_options.hpp"
-#include "cli/ui/interrupt.hpp"
 #include "cli/verb.hpp"
-#include "kernel/cpu/measure_limits.hpp"
 #include "op/schema/region_text.hpp"
 
 namespace cermet::cli::bench_op_verb {
@@ -17,31 +17,34 @@ struct Options {
   bool limits = false;
 };
 
-/// What a call reached of limits measured now.
-void add_limits(Json& json, Context& context) {
-  if (context.target()) json["limits"] = limits_json(measure_device_limits(context, 0.1), context.device());
-  else {
-    const cpu::Limits limits = cpu::measure_limits(context.pool(), 0.5, stop_if_interrupted);
-    json["limits"] = limits_json(limits);
+/// Limits measured now, and the fraction of each that a call reached.
+struct Reached {
+  MeasuredLimits limits;
+  double bandwidth = 0;
+  std::array<std::pair<std::string_view, std::optional<double>>, 3> peaks;  ///< by type, of those with a unit
+
+  Reached(const MeasuredCall& call, Context& context) : limits(measure_machine(context, 0.1, 0.5)) {
+    const PeakRates rates = peak_rates(limits);
+    const auto peak = [&](double most) {
+      return most > 0 ? std::optional(call.operations_per_second() / most) : std::nullopt;
+    };
+    bandwidth = call.bytes_per_second() / rates.read_bytes_per_second;
+    peaks = {{{"f32", peak(rates.f32)}, {"bf16", peak(rates.bf16)}, {"int8", peak(rates.int8)}}};
   }
-  const Json limits = json["limits"];  // not a reference: new keys move the others
-  const auto fraction = [&](const char* rate, const char* limit) {
-    return limits[limit].get<double>() > 0 ? Json(json[rate].get<double>() / limits[limit].get<double>()) : Json();
-  };
-  json["bandwidth_fraction"] = fraction("bytes_per_second", "read_bytes_per_second");
-  for (const char* type : {"f32", "bf16", "int8"})
-    json[fmt::format("{}_fraction", type)] =
-        fraction("operations_per_second", fmt::format("{}_operations_per_second", type).c_str());
+};
+
+void add_limits(Json& json, const Reached& reached, const Device& device) {
+  json["limits"] = limits_json(reached.limits, device);
+  json["bandwidth_fraction"] = reached.bandwidth;
+  for (const auto& [type, fraction] : reached.peaks)
+    json[fmt::format("{}_fraction", type)] = fraction ? Json(*fraction) : Json();
 }
 
-std::string limits_text(const Json& json) {
+std::string limits_text(const Reached& reached) {
   Table table;
-  table.row({"of read bandwidth", fmt::format("{:.1f} %", 100 * json["bandwidth_fraction"].get<double>())});
-  for (const char* type : {"f32", "bf16", "int8"}) {
-    const Json& fraction = json[fmt::format("{}_fraction", type)];
-    if (!fraction.is_null())
-      table.row({fmt::format("of {} peak", type), fmt::format("{:.1f} %", 100 * fraction.get<double>())});
-  }
+  table.row({"of read bandwidth", fmt::format("{:.1f} %", 100 * reached.bandwidth)});
+  for (const auto& [type, fraction] : reached.peaks)
+    if (fraction) table.row({fmt::format("of {} peak", type), fmt::format("{:.1f} %", 100 * *fraction)});
   return table.to_string();
 }
 
@@ -50,11 +53,16 @@ void bench(Console& console, Options& options) {
           "--shape: expected operand types, as in --shape \"x=bf16[8,4096]\", found none");
   options.call.values.paging = parse_paging(options.paging);
   Context context = bench_context(options.device, options.threads);
-  Json json = measure_call(options.call, bind_call(options.call, context), context);
-  if (options.limits) add_limits(json, context);
-  if (console.json()) return console.write_json(json);
-  console.print("{}\n{}{}", json["problem"].get<std::string>(), measured_text(json),
-                options.limits ? limits_text(json) : "");
+  const BoundCall bound = bind_call(options.call, context);
+  const MeasuredCall measured = measure_call(options.call, bound, context);
+  std::optional<Reached> reached;
+  if (options.limits) reached.emplace(measured, context);
+  if (!console.json())
+    return console.print("{}\n{}{}", bound.region.to_string(), text_of(measured, bound, context),
+                         reached ? limits_text(*reached) : "");
+  Json json = json_of(measured, bound, context);
+  if (reached) add_limits(json, *reached, context.device());
+  console.write_json(json);
 }
 
 }  // namespace
