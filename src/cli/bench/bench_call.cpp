@@ -154,15 +154,14 @@ Json json_of(const MeasuredCall& measured, const BoundCall& bound, const Context
   Json json{{"problem", bound.region.to_string()},
             {"kernel", bound.choice.kernel->name},
             {"config", bound.choice.config.to_string()}};
+  if (context.target()) json["device"] = context.device().name();
+  json["constants"] = constant_names(bound.region);
   if (context.target()) {
-    json["device"] = context.device().name();
-    json["constants"] = constant_names(bound.region);
     json["copies"] = measured.copies;
     json["launches"] = times.launches;
     json["graphs"] = times.graphs;
     json["fallbacks"] = measured.fallbacks;
   } else {
-    json["constants"] = constant_names(bound.region);
     json["threads"] = context.pool().size();
     json["instruction_set"] = cpu::name_of(cpu::active_isa());
     json["copies"] = measured.copies;

@@ -1,6 +1,4 @@
 // cermet bench op: how fast one kernel computes one call.
-#include <array>
-
 #include "cli/bench/bench_call.hpp"
 #include "cli/bench/device_limits.hpp"
 #include "cli/model_options.hpp"
@@ -17,35 +15,20 @@ struct Options {
   bool limits = false;
 };
 
-/// Limits measured now, and the fraction of each that a call reached.
+/// The fraction of a limit that a call reached; nothing where the machine has no unit.
 struct Reached {
-  MeasuredLimits limits;
-  double bandwidth = 0;
-  std::array<std::pair<std::string_view, std::optional<double>>, 3> peaks;  ///< by type, of those with a unit
-
-  Reached(const MeasuredCall& call, Context& context) : limits(measure_machine(context, 0.1, 0.5)) {
-    const PeakRates rates = peak_rates(limits);
-    const auto peak = [&](double most) {
-      return most > 0 ? std::optional(call.operations_per_second() / most) : std::nullopt;
-    };
-    bandwidth = call.bytes_per_second() / rates.read_bytes_per_second;
-    peaks = {{{"f32", peak(rates.f32)}, {"bf16", peak(rates.bf16)}, {"int8", peak(rates.int8)}}};
-  }
+  std::string key, label;
+  std::optional<double> fraction;
 };
 
-void add_limits(Json& json, const Reached& reached, const Device& device) {
-  json["limits"] = limits_json(reached.limits, device);
-  json["bandwidth_fraction"] = reached.bandwidth;
-  for (const auto& [type, fraction] : reached.peaks)
-    json[fmt::format("{}_fraction", type)] = fraction ? Json(*fraction) : Json();
-}
-
-std::string limits_text(const Reached& reached) {
-  Table table;
-  table.row({"of read bandwidth", fmt::format("{:.1f} %", 100 * reached.bandwidth)});
-  for (const auto& [type, fraction] : reached.peaks)
-    if (fraction) table.row({fmt::format("of {} peak", type), fmt::format("{:.1f} %", 100 * *fraction)});
-  return table.to_string();
+std::vector<Reached> reached(const MeasuredCall& call, const MeasuredLimits& limits) {
+  const PeakRates most = peak_rates(limits);
+  const auto share = [](double rate, double limit) { return limit > 0 ? std::optional(rate / limit) : std::nullopt; };
+  const double rate = call.operations_per_second();
+  return {{"bandwidth_fraction", "of read bandwidth", share(call.bytes_per_second(), most.read_bytes_per_second)},
+          {"f32_fraction", "of f32 peak", share(rate, most.f32)},
+          {"bf16_fraction", "of bf16 peak", share(rate, most.bf16)},
+          {"int8_fraction", "of int8 peak", share(rate, most.int8)}};
 }
 
 void bench(Console& console, Options& options) {
@@ -55,13 +38,18 @@ void bench(Console& console, Options& options) {
   Context context = bench_context(options.device, options.threads);
   const BoundCall bound = bind_call(options.call, context);
   const MeasuredCall measured = measure_call(options.call, bound, context);
-  std::optional<Reached> reached;
-  if (options.limits) reached.emplace(measured, context);
-  if (!console.json())
-    return console.print("{}\n{}{}", bound.region.to_string(), text_of(measured, bound, context),
-                         reached ? limits_text(*reached) : "");
+  std::optional<MeasuredLimits> limits;
+  std::vector<Reached> shares;
+  if (options.limits) shares = reached(measured, limits.emplace(measure_machine(context, 0.1, 0.5)));
+  if (!console.json()) {
+    Table table;
+    for (const Reached& each : shares)
+      if (each.fraction) table.row({each.label, fmt::format("{:.1f} %", 100 * *each.fraction)});
+    return console.print("{}\n{}{}", bound.region.to_string(), text_of(measured, bound, context), table.to_string());
+  }
   Json json = json_of(measured, bound, context);
-  if (reached) add_limits(json, *reached, context.device());
+  if (limits) json["limits"] = limits_json(*limits, context.device());
+  for (const Reached& each : shares) json[each.key] = each.fraction ? Json(*each.fraction) : Json();
   console.write_json(json);
 }
 
