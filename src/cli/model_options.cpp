@@ -29,12 +29,13 @@ void declare_section(Parser& parser, ModelOptions& options, const ModelVerb& ver
     if (row.section == section && (row.verbs == OptionVerbs::all) == of_every_verb &&
         (row.verbs != OptionVerbs::decoding || verb.decodes) &&
         (row.verbs != OptionVerbs::replicating || verb.replicates))
-      declare_option(parser, row, table, &options.engine, &options.names[row.name]);
+      declare_option(parser, row, table, row.field(&options.engine), &options.names[row.name]);
 }
 
 }  // namespace
 
-void declare_option(Parser& parser, const OptionRow& row, const OptionTable& table, void* options, std::string* name) {
+void declare_option(Parser& parser, const OptionRow& row, const OptionTable& table, const OptionField& stored,
+                    std::string* name) {
   const std::string flag(row.flag), help(row.help);
   const auto declare = [&](auto field) {
     using T = std::remove_pointer_t<decltype(field)>;
@@ -43,7 +44,7 @@ void declare_option(Parser& parser, const OptionRow& row, const OptionTable& tab
       return parser.option(flag, *field, help);
     else return parser.option(flag, *name, help);
   };
-  Option made = std::visit(declare, row.field(options));
+  Option made = std::visit(declare, stored);
   const OptionText text = text_of(row, table);
   const OptionValues& v = row.values;
   if (text.type == "name") made.values(row.names());
@@ -70,8 +71,11 @@ void declare_model(Parser& parser, ModelOptions& options, const ModelVerb& verb)
 
 void declare_device(Parser& parser, std::string& device, int& threads, const std::string& help) {
   parser.section("Device");
-  parser.option("--device <DEVICE>", device, help).suggests({"cpu", "cuda", "null:sm_90"}).show_default();
-  parser.option("--threads", threads, "threads of the CPU; 0: one for each core").range(0, 1024).show_default();
+  const OptionTable& table = engine_option_table();
+  OptionRow row = table.at("device");
+  row.help = help;
+  declare_option(parser, row, table, &device);
+  declare_option(parser, table.at("threads"), table, &threads);
 }
 
 void declare_model_options(Parser& parser, ModelOptions& options, const ModelVerb& verb) {

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "base/option.hpp"
 #include "cli/tokens.hpp"
 #include "cli/verb.hpp"
 #include "kernel/communicator.hpp"
 #include "model/engine.hpp"
-#include "model/option.hpp"
 
 namespace cermet::cli {
 
@@ -43,8 +43,8 @@ void declare_advanced_options(Parser& parser, ModelOptions& options, const Model
 /// Declares --device and --threads, in the section Device.
 void declare_device(Parser& parser, std::string& device, int& threads,
                     const std::string& help = "cuda:1 is the second GPU");
-/// Declares the option of a row. `name`: where it is kept of an option of names or element types.
-void declare_option(Parser& parser, const OptionRow& row, const OptionTable& table, void* options,
+/// Declares the option of a row, which is stored in a field, or where it is one of names or element types, in `name`.
+void declare_option(Parser& parser, const OptionRow& row, const OptionTable& table, const OptionField& stored,
                     std::string* name = nullptr);
 /// The kind of MODEL, by its name.
 Input input_of(const std::string& model);

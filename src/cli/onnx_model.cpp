@@ -81,8 +81,11 @@ void declare_super_kernel(Parser& parser, SuperKernelSelection& selection) {
               "matches, * for any characters), or none, which drops the marks of a file")
       .advanced();
   std::string help = "options of --super-kernel, as key=value:key=value";
-  for (const SuperKernelOptionInfo& info : super_kernel_options())
-    help += fmt::format("; {}={} ({}): {}", info.key, info.values, info.standard, info.summary);
+  const OptionTable& table = super_kernel_option_table();
+  for (const OptionRow& row : table) {
+    const OptionText about = text_of(row, table);
+    help += fmt::format("; {} ({}, default {}): {}", row.name, about.values, about.fallback, row.help);
+  }
   parser.option("--super-kernel-options <KEY=VALUE:..>", selection.options, help).advanced();
 }
 

@@ -195,14 +195,14 @@ Action declare(Parser& parser) {
   const auto options = std::make_shared<Options>();
   const ModelVerb verb{.inputs = any_input, .decodes = true, .replicates = true};
   const OptionTable& generating = generate_option_table();
-  const auto declare = [&](std::string_view name) {
-    declare_option(parser, generating.at(name), generating, &options->generate);
+  const auto declare = [&](const OptionRow& row) {
+    declare_option(parser, row, generating, row.field(&options->generate));
   };
   declare_model(parser, options->model, verb);
   parser.section("Prompt", checkpoint_input);
   parser.option("-p,--prompt <TEXT>", options->prompt,
                 "text to continue, as it is: no chat template is applied; without it, lines of standard input");
-  declare("max_new_tokens");
+  declare(generating.at("max_new_tokens"));
   parser.option("--ids <IDS>", options->ids, "token ids to continue, separated by commas");
   parser.option("--prompts <FILE.jsonl>", options->prompts,
                 "a prompt on each line: {\"prompt\": \"...\"} or {\"ids\": [...]}, optionally with \"id\", "
@@ -211,12 +211,12 @@ Action declare(Parser& parser) {
       .range(1, 4096)
       .show_default()
       .needs("--prompts");
-  declare("ignore_eos");
+  declare(generating.at("ignore_eos"));
   parser.section("Sampling", checkpoint_input);
   for (const OptionRow& row : generating)
-    if (row.section == "Sampling") declare_option(parser, row, generating, &options->generate);
+    if (row.section == "Sampling") declare(row);
   parser.section("Sampling");
-  declare("seed");
+  declare(generating.at("seed"));
   declare_model_options(parser, options->model, verb);
   declare_onnx_options(parser, options->onnx);
   parser.option("-o,--output <DIR>", options->onnx.output, "folder for NAME.npy of every result");

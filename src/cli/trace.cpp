@@ -10,29 +10,12 @@
 #include "cli/ui/interrupt.hpp"
 #include "io/output_target.hpp"
 #include "io/posix_file.hpp"
-#include "kernel/cpu/measure_limits.hpp"
 
 namespace cermet::cli {
 namespace {
 
 constexpr int process = 1, pass_row = 1,
               kernel_row = 2;  // super-kernels are processes of their own, whose rows are blocks
-
-/// What bounds launches.
-struct Limits {
-  Json json;  ///< as measured; null where nothing computes
-  std::optional<DeviceLimits> device;
-};
-
-Limits measure(Engine& engine) {
-  if (!engine.computes()) return {};
-  if (engine.context().target()) {
-    const cuda::Limits found = measure_device_limits(engine.context(), 0.05);
-    return {limits_json(found, engine.context().device()), device_limits(found)};
-  }
-  const cpu::Limits found = cpu::measure_limits(engine.pool(), 0.3, stop_if_interrupted);
-  return {limits_json(found), device_limits(found)};
-}
 
 std::vector<std::string> operand_types(const Region& region) {
   std::vector<std::string> types;
@@ -43,7 +26,8 @@ std::vector<std::string> operand_types(const Region& region) {
 
 class Trace {
  public:
-  Trace(Engine& engine, Limits limits)
+  /// `limits`: what bounds launches; nothing where nothing computes.
+  Trace(Engine& engine, std::optional<MeasuredLimits> limits)
       : engine_(engine), limits_(std::move(limits)), begin_(std::chrono::steady_clock::now()) {
     name_row("process_name", process, 0, engine.device_name());
     name_row("thread_name", process, pass_row, "passes");
@@ -85,7 +69,7 @@ class Trace {
               {"device", engine_.device_name()},
               {"prompt_tokens", options.prompt_tokens},
               {"decode_steps", options.decode_steps},
-              {"limits", limits_.json}}}};
+              {"limits", limits_ ? limits_json(*limits_, engine_.context().device()) : Json()}}}};
   }
 
  private:
@@ -147,8 +131,8 @@ class Trace {
               {"bytes", launch.work.bytes},
               {"operations", launch.work.operations}};
     if (step.fallbacks > 0) json["fallbacks"] = step.fallbacks;
-    if (!limits_.device || launch.seconds <= 0) return json;
-    const ModelledTime least = modelled_time(step.region.problem(), launch.work, *limits_.device);
+    if (!limits_ || launch.seconds <= 0) return json;
+    const ModelledTime least = modelled_time(step.region.problem(), launch.work, device_limits(*limits_));
     json["bytes_per_second"] = launch.work.bytes / launch.seconds;
     json["operations_per_second"] = launch.work.operations / launch.seconds;
     json["bound_by"] = least.bound_by();
@@ -157,7 +141,7 @@ class Trace {
   }
 
   Engine& engine_;
-  Limits limits_;
+  std::optional<MeasuredLimits> limits_;
   std::chrono::steady_clock::time_point begin_;
   Json events_ = Json::array();
   std::map<std::string, int> super_kernels_;  ///< and their processes in the trace
@@ -196,7 +180,8 @@ void check_trace_file(const std::filesystem::path& file) { require_writable(file
 
 void write_trace(const std::filesystem::path& file, Engine& engine, const TraceOptions& options) {
   const auto forget = [](const std::string&, std::int64_t) {};
-  Limits limits = measure(engine);
+  std::optional<MeasuredLimits> limits;
+  if (engine.computes()) limits = measure_machine(engine.context());
   engine.set_timing(true);
   run_phases(engine, options, forget);  // warms up
   Trace trace(engine, std::move(limits));

@@ -55,9 +55,7 @@ struct Launch {
   std::uint32_t step = 0;     ///< of the executable that it belongs to
   std::uint32_t program = 0;  ///< its place in the list of the step's programs, or of a product in that of products
   std::uint32_t items = 0;    ///< of a program: work items, over the thread blocks of `shape`
-  std::uint32_t barriers =
-      0;  ///< of a program: how often all of its items wait for each other, so that they must run at once
-  Published published = {};  ///< what the launch after it may read before it waits, see Plan::publish()
+  Published published = {};   ///< what the launch after it may read before it waits, see Plan::publish()
   DeviceFunction function;
   LaunchShape shape;
   Span parameters;     ///< bytes, 64-byte aligned

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <ctime>
 #include <functional>
 #include <span>
@@ -14,6 +15,9 @@
 
 namespace cermet {
 
+/// What a step spends its time on.
+enum class PassKind : std::uint8_t { graph, weights, programs };
+
 /// One step over a state that the list's owner defines.
 template <class State>
 struct Pass {
@@ -21,11 +25,13 @@ struct Pass {
   std::string_view summary;    ///< one line for readers
   bool optional = false;       ///< may be switched off
   std::string (*run)(State&);  ///< does the step; returns a note about what it did
+  PassKind kind = PassKind::graph;
 };
 
 /// What a step did.
 struct PassReport {
   std::string name;
+  PassKind kind = PassKind::graph;
   double seconds = 0;            ///< of the step alone, without its verification
   std::string note;              ///< "412 nodes", "arena 3.1 MiB (sum of values 40.2 MiB)"
   double processor_seconds = 0;  ///< of the process, which other processes do not lengthen
@@ -60,7 +66,7 @@ std::vector<PassReport> run_passes(std::span<const Pass<State>> passes, State& s
     const auto start = std::chrono::steady_clock::now();
     const std::clock_t processor_start = std::clock();
     std::string note = pass.run(state);
-    reports.push_back({std::string(pass.name),
+    reports.push_back({std::string(pass.name), pass.kind,
                        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), std::move(note),
                        static_cast<double>(std::clock() - processor_start) / CLOCKS_PER_SEC});
     if (options.verify_after) options.verify_after(pass.name);

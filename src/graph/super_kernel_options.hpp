@@ -3,9 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
+
+#include "base/option.hpp"
 
 namespace cermet {
 
@@ -16,8 +17,6 @@ enum class StrictScopeCheck : std::uint8_t {
 };
 
 struct SuperKernelOptions {
-  bool feed_sync_all =
-      false;  ///< idle blocks take part where a task synchronises all its blocks and has fewer than the region
   bool stream_fusion = true;  ///< branches that do not depend on each other run side by side
   StrictScopeCheck strict_scope_check = StrictScopeCheck::bypass;
   bool prefetch = true;         ///< weights of later tasks are brought nearer while earlier ones wait
@@ -26,19 +25,16 @@ struct SuperKernelOptions {
   bool debug_sync_all = false;  ///< all items of a task end before the next task begins
   bool profile = false;         ///< every item notes when it began and ended
 
-  /// Throws Error naming the key: one that is not known or given twice, or a value that it does not take. Keys that are
-  /// not given keep their defaults.
+  /// Throws Error naming the option: one that is not known or given twice, or a value that it does not take. Options
+  /// that are not given keep their defaults.
   static SuperKernelOptions parse(std::string_view text);
   friend bool operator==(const SuperKernelOptions&, const SuperKernelOptions&) = default;
 };
 
-/// The keys that differ from their defaults, in the order of the table.
+/// The options that differ from their defaults, in the order of the table.
 std::string to_string(const SuperKernelOptions& options);
 
-/// An option for readers.
-struct SuperKernelOptionInfo {
-  std::string_view key, values, standard, summary;  ///< "strict-scope-check", "bypass|abort", "bypass", ...
-};
-std::span<const SuperKernelOptionInfo> super_kernel_options();
+/// The rows, about a SuperKernelOptions.
+const OptionTable& super_kernel_option_table();
 
 }  // namespace cermet

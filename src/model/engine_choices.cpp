@@ -51,7 +51,7 @@ std::int64_t context_for(const EngineOptions& options, const ModelConfig& config
 
 void check_counts(const EngineOptions& options) {
   for (const OptionRow& row : engine_option_table())
-    if (row.use == OptionUse::everywhere) check_range(row, &options);
+    if (row.use == OptionUse::everywhere) check_range(row, &options, row.name);
   require(options.steps_per_launch == 1 ||
               std::max({options.tensor_parallel, options.expert_parallel, options.data_parallel}) == 1,
           "steps_per_launch: expected 1 where ranks share a model or its experts, found {}", options.steps_per_launch);

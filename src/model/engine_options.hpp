@@ -1,8 +1,8 @@
 // The options of an engine by name.
 #pragma once
 
+#include "base/option.hpp"
 #include "model/engine.hpp"
-#include "model/option.hpp"
 
 namespace cermet {
 

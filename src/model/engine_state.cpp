@@ -164,8 +164,8 @@ void Engine::State::add_pass(StartedPass started) {
        Session(std::move(started.session), &report),
        started.join ? std::make_unique<Session>(std::move(*started.join), &report) : nullptr});
   for (const CompileStep& step : report) {
-    if (step.name == "compile-kernels") load_times.kernels += step.seconds;
-    if (step.name == "load-weights") load_times.weights += step.seconds;
+    if (step.kind == PassKind::programs) load_times.kernels += step.seconds;
+    if (step.kind == PassKind::weights) load_times.weights += step.seconds;
   }
   passes.back().inputs->bind(passes.back().session.executable());
   bind_state(passes.back().session.executable());

@@ -19,12 +19,11 @@ double decode_weight_bytes(const Engine& engine, std::int64_t batch) {
                              ? static_cast<double>(std::min(config.experts, batch * config.experts_per_token)) /
                                    static_cast<double>(config.experts)
                              : 1;
-    const bool is_compact = step.layout.find(cuda::compact_rows.name) != std::string::npos;
     for (std::size_t i = 0; i < region.operands.size(); ++i) {
       if (!region.has(i) || !region.is_constant(i)) continue;
       const TensorType type = region.operand_type(i);
-      bytes += is_compact && type.rank() == 2 ? static_cast<double>(packed_bytes(cuda::compact_rows, type))
-                                              : share * bytes_of(type, region.maximum());
+      bytes += step.layouts[i] == &cuda::compact_rows ? static_cast<double>(packed_bytes(cuda::compact_rows, type))
+                                                      : share * bytes_of(type, region.maximum());
     }
   }
   return bytes / static_cast<double>(batch);

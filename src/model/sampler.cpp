@@ -13,7 +13,7 @@ void check_sampling(const Sampling& sampling) {
   GenerateOptions options;
   options.sampling = sampling;
   for (const OptionRow& row : generate_option_table())
-    if (row.name != "top_k") check_range(row, &options);
+    if (row.name != "top_k") check_range(row, &options, row.name);
   require(sampling.top_k >= 0, "top_k: expected a number >= 0, found {}", sampling.top_k);  // any more than all is all
 }
 

@@ -16,8 +16,6 @@ constexpr std::int64_t piece_elements = 1 << 18;  // what a thread reads and con
 
 bool is_quantized(DType dtype) { return dtype == DType::i8 || dtype == DType::f8_e4m3; }
 
-std::int64_t bytes_of(DType dtype, std::int64_t elements) { return elements * byte_size(dtype); }
-
 /// "X" of "X.weight".
 std::string_view module_of(std::string_view tensor) { return tensor.substr(0, tensor.rfind('.')); }
 
@@ -36,8 +34,8 @@ class WeightLoader {
     std::byte* at = destination.as<std::byte>();
     for (std::size_t s = first; s < last; ++s)
       for (const std::string& part : slices.at(s))
-        at += bytes_of(destination.dtype, load_part(source->second, part, destination.dtype, at));
-    CERMET_ASSERT(at - destination.as<std::byte>() == bytes_of(destination.dtype, destination.elements()));
+        at += load_part(source->second, part, destination.dtype, at) * byte_size(destination.dtype);
+    CERMET_ASSERT(at - destination.as<std::byte>() == destination.elements() * byte_size(destination.dtype));
   }
 
  private:
@@ -84,7 +82,7 @@ class WeightLoader {
       for (std::int64_t r = 0; r < count; ++r) {
         const auto row =
             std::span(quantized).subspan(static_cast<std::size_t>(r * row_bytes), static_cast<std::size_t>(columns));
-        std::byte* out = destination + bytes_of(dtype, (begin + r) * columns);
+        std::byte* out = destination + (begin + r) * columns * byte_size(dtype);
         if (dtype == DType::i8) std::ranges::copy(row, out);
         else dequantize_row(DType::i8, row, scales[static_cast<std::size_t>(begin + r)], dtype, out);
       }
@@ -111,19 +109,19 @@ class WeightLoader {
   void read(const StoredTensor& tensor, std::int64_t begin, std::int64_t count, DType dtype,
             std::byte* destination) const {
     if (tensor.dtype == dtype)
-      return reader_.read(tensor, bytes_of(dtype, begin),
-                          {destination, static_cast<std::size_t>(bytes_of(dtype, count))});
+      return reader_.read(tensor, begin * byte_size(dtype),
+                          {destination, static_cast<std::size_t>(count * byte_size(dtype))});
     if (!stored_reals.contains(tensor.dtype) && !(tensor.dtype == DType::i64 && tensor.name.ends_with(".deq_scale")))
       fail(Status::unsupported, "tensor {}: expected F32, BF16 or F16, found {}", tensor.name,
            stored_name_of(tensor.dtype));
-    AlignedBuffer stored(bytes_of(tensor.dtype, count));
-    reader_.read(tensor, bytes_of(tensor.dtype, begin), {stored.data(), static_cast<std::size_t>(stored.size())});
+    AlignedBuffer stored(count * byte_size(tensor.dtype));
+    reader_.read(tensor, begin * byte_size(tensor.dtype), {stored.data(), static_cast<std::size_t>(stored.size())});
     convert_elements(tensor.dtype, stored.data(), dtype, destination, count);
   }
 
   void convert(const StoredTensor& tensor, DType dtype, std::byte* destination) const {
     for_pieces(tensor.elements(), 1, [&](std::int64_t begin, std::int64_t count) {
-      read(tensor, begin, count, dtype, destination + bytes_of(dtype, begin));
+      read(tensor, begin, count, dtype, destination + begin * byte_size(dtype));
     });
   }
 
@@ -152,7 +150,7 @@ class WeightLoader {
         const auto row =
             std::span(quantized).subspan(static_cast<std::size_t>(r * columns), static_cast<std::size_t>(columns));
         dequantize_row(tensor.dtype, row, scales[static_cast<std::size_t>(begin + r)], dtype,
-                       destination + bytes_of(dtype, (begin + r) * columns));
+                       destination + (begin + r) * columns * byte_size(dtype));
       }
     });
   }
@@ -167,7 +165,7 @@ class WeightLoader {
       read(tensor, begin * columns, count * columns, DType::f32, reinterpret_cast<std::byte*>(values.data()));
       for (std::int64_t r = 0; r < count; ++r) {
         const float scale = scales[static_cast<std::size_t>(begin + r)];
-        std::byte* row = destination + bytes_of(dtype, (begin + r) * columns);
+        std::byte* row = destination + (begin + r) * columns * byte_size(dtype);
         round_row(std::span(values).subspan(static_cast<std::size_t>(r * columns), static_cast<std::size_t>(columns)),
                   quantized_type, scale, quantized.data());
         if (is_quantized(dtype)) std::ranges::copy(quantized, row);

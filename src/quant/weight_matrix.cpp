@@ -44,8 +44,6 @@ void narrow(std::span<const float> from, DType dtype, std::byte* to) {
   }
 }
 
-std::int64_t bytes_of(DType dtype, std::int64_t elements) { return elements * byte_size(dtype); }
-
 void multiply(std::span<float> row, const WeightFactors& factors, std::int64_t index) {
   if (!factors.columns.empty())
     for (std::size_t k = 0; k < row.size(); ++k) row[k] *= factors.columns[k];
@@ -105,12 +103,12 @@ void check_finite(const Checkpoint& checkpoint, const std::string& name, ThreadP
   std::atomic<bool> finite{true};
   pool.parallel_for(stored.elements(), finite_block, [&](std::int64_t begin, std::int64_t end) {
     std::vector<float> values(finite_block);
-    AlignedBuffer bytes(bytes_of(stored.dtype, finite_block));
+    AlignedBuffer bytes(finite_block * byte_size(stored.dtype));
     for (; begin < end; begin += finite_block) {
       const std::int64_t count = std::min(finite_block, end - begin);
       const std::span<float> part(values.data(), static_cast<std::size_t>(count));
-      checkpoint.read(stored, bytes_of(stored.dtype, begin),
-                      {bytes.data(), static_cast<std::size_t>(bytes_of(stored.dtype, count))});
+      checkpoint.read(stored, begin * byte_size(stored.dtype),
+                      {bytes.data(), static_cast<std::size_t>(count * byte_size(stored.dtype))});
       widen(bytes.data(), stored.dtype, part);
       if (row_loops::largest_bits(part) >= infinite_weight_bits) finite = false;
     }
@@ -121,7 +119,7 @@ void check_finite(const Checkpoint& checkpoint, const std::string& name, ThreadP
 }
 
 void widen_row(const TensorView& matrix, std::int64_t row, const WeightFactors& factors, std::span<float> destination) {
-  widen(matrix.as<std::byte>() + bytes_of(matrix.dtype, row * matrix.shape.back()), matrix.dtype, destination);
+  widen(matrix.as<std::byte>() + row * matrix.shape.back() * byte_size(matrix.dtype), matrix.dtype, destination);
   multiply(destination, factors, row);
 }
 
@@ -132,7 +130,7 @@ OwnedTensor scaled_tensor(const TensorView& tensor, const WeightFactors& factors
     std::vector<float> row(static_cast<std::size_t>(columns));
     for (std::int64_t r = begin; r < end; ++r) {
       widen_row(tensor, r, factors, row);
-      narrow(row, tensor.dtype, scaled.memory.data() + bytes_of(tensor.dtype, r * columns));
+      narrow(row, tensor.dtype, scaled.memory.data() + r * columns * byte_size(tensor.dtype));
     }
   });
   return scaled;
@@ -144,7 +142,7 @@ std::vector<float> column_absmax(const TensorView& matrix, ThreadPool& pool) {
   pool.parallel_for(columns, 64, [&](std::int64_t begin, std::int64_t end) {
     std::vector<float> part(static_cast<std::size_t>(end - begin));
     for (std::int64_t r = 0; r < matrix.shape[0]; ++r) {
-      widen(matrix.as<std::byte>() + bytes_of(matrix.dtype, r * columns + begin), matrix.dtype, part);
+      widen(matrix.as<std::byte>() + (r * columns + begin) * byte_size(matrix.dtype), matrix.dtype, part);
       for (std::int64_t c = begin; c < end; ++c)
         largest[static_cast<std::size_t>(c)] =
             std::max(largest[static_cast<std::size_t>(c)], std::abs(part[static_cast<std::size_t>(c - begin)]));

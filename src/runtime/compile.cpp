@@ -29,9 +29,9 @@ constexpr Pass<Compilation> list[] = {
     {"fold-views", "lets reshapes and splits into columns share their operand's memory, so that nothing is copied",
      true, step::fold_views},
     {"select-kernels", "chooses a kernel for every group", false, step::select_kernels},
-    {"load-weights", "reads weights and packs them for their kernels", false, step::load_weights},
+    {"load-weights", "reads weights and packs them for their kernels", false, step::load_weights, PassKind::weights},
     {"compile-kernels", "compiles the programs of the chosen kernels, or finds them in the cache on disk", false,
-     step::compile_kernels},
+     step::compile_kernels, PassKind::programs},
     {"plan-memory", "gives every intermediate value a place in one arena", false, step::plan_memory},
     {"bind", "resolves operands and attributes of every launch", false, step::bind},
 };
@@ -79,7 +79,7 @@ Executable StartedCompile::finish(std::vector<CompileStep>* report) {
   state_->run(choosing_steps, std::dynamic_extent);
   const FusionOptions& fusion = state_->options.fusion;
   if (fusion.records) fusion.records->push_back(record_of(state_->compilation, state_->nodes_before, state_->report));
-  if (report) *report = std::move(state_->report);
+  if (report) std::ranges::move(state_->report, std::back_inserter(*report));
   return state_->compilation.finish();
 }
 

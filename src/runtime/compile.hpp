@@ -50,7 +50,7 @@ class StartedCompile {
   ~StartedCompile();
   /// Programs of the chosen kernels: what is prepared meanwhile in the store of options.queue, finish() finds there.
   std::vector<cuda::Program> programs() const;
-  /// Once.
+  /// Once. Adds what the steps did to the report.
   Executable finish(std::vector<CompileStep>* report = nullptr);
 
  private:

@@ -43,9 +43,13 @@ DeviceQueue Context::queue() const {
 
 const DeviceLimits& Context::measure_limits(double seconds, void (*between)()) {
   if (!computes()) fail(Status::unsupported, "device {}: expected one that computes", device().name());
-  shared_->limits = target() ? device_limits(measure_gpu_limits(seconds, between))
-                             : device_limits(cpu::measure_limits(pool(), seconds, between));
+  shared_->limits = device_limits(measure_machine(seconds, between));
   return *shared_->limits;
+}
+
+MeasuredLimits Context::measure_machine(double seconds, void (*between)()) {
+  if (target()) return measure_gpu_limits(seconds, between);
+  return cpu::measure_limits(pool(), seconds, between);
 }
 
 cuda::Limits Context::measure_gpu_limits(double seconds, void (*between)()) {

@@ -46,7 +46,9 @@ class Context {
   /// computed. Not to be called by two threads.
   const DeviceLimits& measure_limits(
       double seconds, void (*between)() = [] {});
-  /// The same figures and more, of a GPU.
+  /// The same figures and more, not kept.
+  MeasuredLimits measure_machine(
+      double seconds, void (*between)() = [] {});
   cuda::Limits measure_gpu_limits(
       double seconds, void (*between)() = [] {});
 

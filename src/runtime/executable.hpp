@@ -26,7 +26,7 @@ struct DealtLaunch;
 struct StepInfo {
   std::string scope;
   std::string kernel;
-  std::string layout;  ///< packed layouts of its weights, "+" between them; empty when all are row-major
+  std::vector<const WeightLayout*> layouts;  ///< by operand: of packed weights; null where row-major
   Region region;
   std::vector<std::string> programs = {};  ///< of a CUDA kernel, by the places that its launches name: "gemm/hopper"
   /// Totals over the timed runs since reset_timers(); 0 unless timing is on.

@@ -4,6 +4,8 @@
 #include <map>
 #include <tuple>
 
+#include <fmt/ranges.h>
+
 #include "runtime/table.hpp"
 
 namespace cermet {
@@ -31,15 +33,24 @@ void append_times(TableRow& row, double seconds, std::int64_t runs, std::int64_t
               rate(work.bytes, seconds), rate(work.operations, seconds)});
 }
 
+/// "units+panels": the packed layouts of a step's weights; empty where all are row-major.
+std::string layout_text(const StepInfo& step) {
+  std::vector<std::string_view> names;
+  for (const WeightLayout* const layout : step.layouts)
+    if (layout && std::ranges::find(names, layout->name) == names.end()) names.push_back(layout->name);
+  return fmt::format("{}", fmt::join(names, "+"));
+}
+
 }  // namespace
 
 std::vector<KernelUse> kernels_used(std::span<const StepInfo> steps) {
   std::map<std::tuple<std::string, std::string>, KernelUse> by_kernel;
   for (const StepInfo& step : steps) {
-    KernelUse& use = by_kernel[{step.kernel, step.layout}];
+    const std::string layout = layout_text(step);
+    KernelUse& use = by_kernel[{step.kernel, layout}];
     use.kernel = step.kernel;
     use.op = step.region.operators();
-    use.layout = step.layout;
+    use.layout = layout;
     ++use.launches;
     use.runs += step.runs;
     use.seconds += step.seconds;
@@ -75,13 +86,14 @@ std::string explain(std::span<const StepInfo> steps) {
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const StepInfo& step = steps[i];
     const double runs = static_cast<double>(step.runs);
+    const std::string layout = layout_text(step);
     const Cost work = step.runs > 0 ? Cost{step.work.operations / runs, step.work.bytes / runs} : cost_of(step.region);
     TableRow row{std::to_string(i),
                  step.scope.empty() ? "-" : step.scope,
                  step.region.operators(),
                  operand_types(step.region),
                  step.kernel,
-                 step.layout.empty() ? "-" : step.layout,
+                 layout.empty() ? "-" : layout,
                  scaled_text(work.bytes),
                  scaled_text(work.operations)};
     if (total > 0) append_times(row, step.seconds, step.runs, 1, total, step.work);

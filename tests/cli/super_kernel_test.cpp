@@ -109,8 +109,8 @@ TEST(SuperKernelVerbs, ATimelineHasATaskForEveryLaunchAndThread) {
 
 TEST(SuperKernelVerbs, HelpListsEveryOption) {
   const CommandResult help = run_cermet("bench model --help-all");
-  for (const char* key : {"feed-sync-all=0|1", "stream-fusion=0|1", "strict-scope-check=bypass|abort", "prefetch=0|1",
-                          "early-start=0|1", "width=", "debug-sync-all=0|1", "profile=0|1"}) {
+  for (const char* key : {"stream-fusion(0or1,default1)", "strict-scope-check(bypassorabort,defaultbypass)",
+                          "prefetch(", "early-start(", "width(0to1048576,default0)", "debug-sync-all(", "profile("}) {
     std::string flat;  // lines are wrapped
     for (const char c : help.out)
       if (c != '\n' && c != ' ') flat += c;

@@ -24,6 +24,8 @@ TEST(Compile, ReportsItsSteps) {
   for (const CompileStep& step : runner.report) {
     names.push_back(step.name);
     EXPECT_FALSE(step.note.empty()) << step.name;
+    EXPECT_EQ(step.kind == PassKind::weights, step.name == "load-weights");
+    EXPECT_EQ(step.kind == PassKind::programs, step.name == "compile-kernels");
   }
   for (const CompileStepInfo& step : compile_steps()) listed.emplace_back(step.name);
   EXPECT_EQ(names,

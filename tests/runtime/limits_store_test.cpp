@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/target.hpp"
+#include "runtime/limits.hpp"
 #include "tests/model/scratch.hpp"
 
 namespace cermet {
@@ -90,6 +91,24 @@ TEST(LimitsStore, WritesOnlyWhatADeviceCanHave) {
   EXPECT_EQ(folder.entries(), 0);
   expect_error(Status::unsupported, {"expected a GPU"}, [&] { limits_file(*make_cpu_device()); });
   EXPECT_EQ(stored_limits(*device), nullptr) << "a device that computes nothing is chosen for by the data sheet";
+}
+
+TEST(PeakRates, AreThoseOfACpuOrAGpu) {
+  cuda::Limits gpu;
+  gpu.load_bytes_per_second = 2, gpu.bulk_load_bytes_per_second = 3;
+  gpu.f32_operations_per_second = 5, gpu.bf16_operations_per_second = 7;
+  const PeakRates found = peak_rates(MeasuredLimits(gpu));
+  EXPECT_EQ(found.read_bytes_per_second, 3);
+  EXPECT_EQ(found.bf16_products(), 7);
+  EXPECT_EQ(found.int8_products(), 0) << "no unit";
+  PeakRates best =
+      peak_rates(MeasuredLimits(cpu::Limits{.read_bytes_per_second = 4, .f32_flops = 6, .amx_int8_ops = 9}));
+  EXPECT_EQ(best.bf16_products(), 6) << "widened";
+  best.keep_best(found);
+  EXPECT_EQ(best.read_bytes_per_second, 4);
+  EXPECT_EQ(best.f32, 6);
+  EXPECT_EQ(best.bf16, 7);
+  EXPECT_EQ(best.int8_products(), 9);
 }
 
 }  // namespace

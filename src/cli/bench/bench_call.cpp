@@ -4,7 +4,6 @@
 #include <chrono>
 
 #include "base/text.hpp"
-#include "cli/bench/bench_op_device.hpp"
 #include "cli/op_call.hpp"
 #include "cli/ui/interrupt.hpp"
 #include "cli/ui/process.hpp"
@@ -14,6 +13,7 @@
 #include "op/schema/operator.hpp"
 #include "select/bound_op.hpp"
 #include "select/tune/job.hpp"
+#include "select/tune/operand_sets.hpp"
 
 namespace cermet::cli {
 namespace {
@@ -86,15 +86,7 @@ std::vector<double> run_copies(std::vector<Copy>& copies, double seconds) {
   return times;
 }
 
-void add_rates(Json& json, const Cost& cost) {
-  const double median = json["median_seconds"].get<double>();
-  json["operations"] = cost.operations;
-  json["bytes"] = cost.bytes;
-  json["operations_per_second"] = cost.operations / median;
-  json["bytes_per_second"] = cost.bytes / median;
-}
-
-Json measure_on_cpu(const BenchCall& call, const BoundCall& bound, ThreadPool& pool) {
+MeasuredCall measure_on_cpu(const BenchCall& call, const BoundCall& bound, ThreadPool& pool) {
   const auto& [region, choice] = bound;
   const Kernel* const kernel = choice.kernel;
   const std::int64_t bytes = copy_bytes(region, *kernel), count = call.cold ? cold_copies(bytes) : 1;
@@ -109,28 +101,26 @@ Json measure_on_cpu(const BenchCall& call, const BoundCall& bound, ThreadPool& p
     copies.emplace_back(region, choice, pool, values, i);
   }
   const std::vector<double> times = run_copies(copies, call.seconds);
-  return {{"problem", region.to_string()},
-          {"kernel", kernel->name},
-          {"config", choice.config.to_string()},
-          {"constants", constant_names(region)},
-          {"threads", pool.size()},
-          {"instruction_set", cpu::name_of(cpu::active_isa())},
-          {"copies", copies.size()},
-          {"runs", times.size()},
-          {"median_seconds", times[times.size() / 2]},
-          {"min_seconds", times.front()}};
+  return {{times[times.size() / 2], times.front(), 1, std::ssize(times)}, count};
 }
 
-Json measure_on_device(const BenchCall& call, const BoundCall& bound, Context& context) {
-  const auto& [region, choice] = bound;
-  const DeviceBench result =
-      bench_on_device(region, choice, context.queue(), context.pool(), {call.values, call.cold, call.seconds});
-  return {{"problem", region.to_string()},          {"kernel", choice.kernel->name},
-          {"config", choice.config.to_string()},    {"device", context.device().name()},
-          {"constants", constant_names(region)},    {"copies", result.copies},
-          {"launches", result.times.launches},      {"graphs", result.times.graphs},
-          {"fallbacks", result.fallbacks},          {"median_seconds", result.times.median_seconds},
-          {"min_seconds", result.times.min_seconds}};
+/// As it is deployed: replays of a captured graph. Cold sets of operands together exceed the L2 cache four times over.
+MeasuredCall measure_on_device(const BenchCall& call, const BoundCall& bound, Context& context) {
+  constexpr std::int64_t most_sets = 8192;  // launches of one graph
+  const DeviceQueue queue = context.queue();
+  OperandSets sets(bound.region, *bound.choice.kernel, queue, context.pool(), call.values);
+  const std::int64_t beyond_cache = div_up(4 * context.target()->l2_bytes, sets.set_bytes()) + 1;
+  MeasuredCall measured;
+  measured.copies = call.cold ? std::clamp<std::int64_t>(beyond_cache, 1, most_sets) : 1;
+  BoundOp op(bound.region, bound.choice, context.pool(), queue);
+  sets.make(measured.copies);
+  ReplayOptions replay;
+  replay.seconds = call.seconds;
+  replay.between = stop_if_interrupted;
+  measured.times = time_replays(
+      *queue.stream, measured.copies, [&](std::int64_t set) { op.run(sets.inputs(set), sets.outputs(set)); }, replay);
+  measured.fallbacks = op.fallbacks();
+  return measured;
 }
 
 }  // namespace
@@ -152,34 +142,61 @@ BoundCall bind_call(const BenchCall& call, Context& context) {
   return {std::move(region), std::move(choice)};
 }
 
-Json measure_call(const BenchCall& call, const BoundCall& bound, Context& context) {
-  Json json = context.target() ? measure_on_device(call, bound, context) : measure_on_cpu(call, bound, context.pool());
-  add_rates(json, bench_cost(bound.region, call.values));
+MeasuredCall measure_call(const BenchCall& call, const BoundCall& bound, Context& context) {
+  MeasuredCall measured =
+      context.target() ? measure_on_device(call, bound, context) : measure_on_cpu(call, bound, context.pool());
+  measured.work = bench_cost(bound.region, call.values);
+  return measured;
+}
+
+Json json_of(const MeasuredCall& measured, const BoundCall& bound, const Context& context) {
+  const ReplayTimes& times = measured.times;
+  Json json{{"problem", bound.region.to_string()},
+            {"kernel", bound.choice.kernel->name},
+            {"config", bound.choice.config.to_string()}};
+  if (context.target()) json["device"] = context.device().name();
+  json["constants"] = constant_names(bound.region);
+  if (context.target()) {
+    json["copies"] = measured.copies;
+    json["launches"] = times.launches;
+    json["graphs"] = times.graphs;
+    json["fallbacks"] = measured.fallbacks;
+  } else {
+    json["threads"] = context.pool().size();
+    json["instruction_set"] = cpu::name_of(cpu::active_isa());
+    json["copies"] = measured.copies;
+    json["runs"] = times.graphs;
+  }
+  json["median_seconds"] = times.median_seconds;
+  json["min_seconds"] = times.min_seconds;
+  json["operations"] = measured.work.operations;
+  json["bytes"] = measured.work.bytes;
+  json["operations_per_second"] = measured.operations_per_second();
+  json["bytes_per_second"] = measured.bytes_per_second();
   return json;
 }
 
-std::string measured_text(const Json& result) {
-  const auto number = [&](const char* key) { return result[key].get<double>(); };
-  const auto count = [&](const char* key) { return result[key].get<std::int64_t>(); };
-  const bool device = result.contains("device");
+std::string text_of(const MeasuredCall& measured, const BoundCall& bound, const Context& context) {
+  const ReplayTimes& times = measured.times;
+  const std::string median = seconds_text(times.median_seconds);
   Table table;
-  table.row(
-      {"kernel", fmt::format("{}, {}", result["kernel"].get<std::string>(), result["config"].get<std::string>())});
-  table.row(device ? std::vector<std::string>{"device", result["device"].get<std::string>()}
-                   : std::vector<std::string>{"machine", fmt::format("{} threads, {}", count("threads"),
-                                                                     result["instruction_set"].get<std::string>())});
-  const std::string median = seconds_text(number("median_seconds"));
-  table.row({"median", device ? fmt::format("{} a launch, over {} replays of {} launches on {} sets of operands",
-                                            median, count("graphs"), count("launches"), count("copies"))
-                              : fmt::format("{} of {} runs over {} copies of the operands", median, count("runs"),
-                                            count("copies"))});
-  table.row({"fastest", seconds_text(number("min_seconds"))});
-  if (device && count("fallbacks") > 0)
+  table.row({"kernel", fmt::format("{}, {}", bound.choice.kernel->name, bound.choice.config.to_string())});
+  if (context.target()) {
+    table.row({"device", std::string(context.device().name())});
+    table.row({"median", fmt::format("{} a launch, over {} replays of {} launches on {} sets of operands", median,
+                                     times.graphs, times.launches, measured.copies)});
+  } else {
+    table.row({"machine", fmt::format("{} threads, {}", context.pool().size(), cpu::name_of(cpu::active_isa()))});
+    table.row(
+        {"median", fmt::format("{} of {} runs over {} copies of the operands", median, times.graphs, measured.copies)});
+  }
+  table.row({"fastest", seconds_text(times.min_seconds)});
+  if (measured.fallbacks > 0)
     table.row(
         {"fallbacks", fmt::format("{} launches that the kernel's own programs did not take: see `cermet explain op`",
-                                  count("fallbacks"))});
-  table.row({"moved", fmt::format("{:.2f} GB/s", number("bytes_per_second") * 1e-9)});
-  table.row({"computed", fmt::format("{:.2f} GOP/s", number("operations_per_second") * 1e-9)});
+                                  measured.fallbacks)});
+  table.row({"moved", fmt::format("{:.2f} GB/s", measured.bytes_per_second() * 1e-9)});
+  table.row({"computed", fmt::format("{:.2f} GOP/s", measured.operations_per_second() * 1e-9)});
   return table.to_string();
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/ui/console.hpp"
+#include "device/replay_timer.hpp"
 #include "runtime/context.hpp"
 #include "select/select.hpp"
 #include "select/tune/operands.hpp"
@@ -31,9 +32,18 @@ struct BoundCall {
 };
 BoundCall bind_call(const BenchCall& call, Context& context);
 
-/// Measures a call. Keys: problem, kernel, times, work and rates, and where it ran.
-Json measure_call(const BenchCall& call, const BoundCall& bound, Context& context);
-/// The same result as text.
-std::string measured_text(const Json& result);
+struct MeasuredCall {
+  ReplayTimes times;           ///< on the CPU of runs, each of one launch
+  std::int64_t copies = 0;     ///< sets of operands and results used in turn
+  std::int64_t fallbacks = 0;  ///< launches that the kernel's own programs did not take
+  Cost work = {};
+
+  double bytes_per_second() const { return work.bytes / times.median_seconds; }
+  double operations_per_second() const { return work.operations / times.median_seconds; }
+};
+MeasuredCall measure_call(const BenchCall& call, const BoundCall& bound, Context& context);
+/// Keys: problem, kernel, times, work and rates, and where it ran.
+Json json_of(const MeasuredCall& measured, const BoundCall& bound, const Context& context);
+std::string text_of(const MeasuredCall& measured, const BoundCall& bound, const Context& context);
 
 }  // namespace cermet::cli

@@ -13,14 +13,17 @@ std::string label_of(const CommRow& row) {
   return row.route ? fmt::format("{} {}", row.name, name_of(*row.route)) : row.name;
 }
 
-Json json_of(const CommRow& row, int ranks) {
-  const double bandwidth = static_cast<double>(row.timing.bytes) / row.timing.seconds;
+double rate_of(const CommRow& row) { return static_cast<double>(row.timing.bytes) / row.timing.seconds; }
+
+double bus_rate_of(const CommRow& row, int ranks) { return rate_of(row) * comm::bus_factor(row.kind, ranks); }
+
+Json row_json(const CommRow& row, int ranks) {
   Json json{{"op", row.name},
             {"bytes", row.timing.bytes},
             {"seconds", row.timing.seconds},
             {"calls", row.timing.calls},
-            {"bytes_per_second", bandwidth},
-            {"bus_bytes_per_second", bandwidth * comm::bus_factor(row.kind, ranks)}};
+            {"bytes_per_second", rate_of(row)},
+            {"bus_bytes_per_second", bus_rate_of(row, ranks)}};
   if (row.route) json["route"] = name_of(*row.route);
   return json;
 }
@@ -60,11 +63,9 @@ void print(Console& console, const CommRows& measured) {
   Table table, fit_table;
   table.row({"operator", "size", "time", "rate", "bus rate"});
   for (const CommRow& row : measured.rows) {
-    const Json json = json_of(row, measured.ranks);
     table.row({label_of(row), bytes_text(static_cast<double>(row.timing.bytes)), seconds_text(row.timing.seconds),
-               bytes_text(json["bytes_per_second"].get<double>()) + "/s",
-               bytes_text(json["bus_bytes_per_second"].get<double>()) + "/s"});
-    rows.push_back(json);
+               bytes_text(rate_of(row)) + "/s", bytes_text(bus_rate_of(row, measured.ranks)) + "/s"});
+    rows.push_back(row_json(row, measured.ranks));
   }
   const bool has_routes = !measured.rows.empty() && measured.rows.front().route;
   const Json fits = fits_of(measured, fit_table);

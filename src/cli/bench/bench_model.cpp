@@ -38,24 +38,9 @@ double median(std::vector<double> values) {
 struct Figures {
   double prefill = 0, decode = 0;
   double first_prefill_seconds = 0;  ///< of the first round, to its token
-  cpu::Limits limits;
+  PeakRates limits;
   std::int64_t peak_memory = 0;  ///< before limits are measured, which take buffers of their own
 };
-
-void keep_best(cpu::Limits& best, const cpu::Limits& found) {
-  best.read_bytes_per_second = std::max(best.read_bytes_per_second, found.read_bytes_per_second);
-  best.f32_flops = std::max(best.f32_flops, found.f32_flops);
-  best.bf16_flops = std::max(best.bf16_flops, found.bf16_flops);
-  best.int8_ops = std::max(best.int8_ops, found.int8_ops);
-  best.amx_bf16_flops = std::max(best.amx_bf16_flops, found.amx_bf16_flops);
-  best.amx_int8_ops = std::max(best.amx_int8_ops, found.amx_int8_ops);
-}
-
-cpu::Limits limits_of(Context& gpu) {
-  const cuda::Limits found = measure_device_limits(gpu, 0.05);
-  return {found.read_bytes_per_second(), found.f32_operations_per_second, found.bf16_operations_per_second,
-          found.i8_operations_per_second};
-}
 
 Figures measure(Engine& engine, const Options& options) {
   const std::vector<std::int32_t> prompt = some_ids(options.prompt_tokens, engine.config().vocab_size);
@@ -79,7 +64,8 @@ Figures measure(Engine& engine, const Options& options) {
     prefill.push_back(tokens / times.prefill);
     if (options.new_tokens > 0) decode.push_back(made_tokens / times.decode);
     if (round == 0) figures.peak_memory = peak_memory_bytes();
-    if (options.limits && !gpu) keep_best(figures.limits, cpu::measure_limits(engine.pool(), 0.3, stop_if_interrupted));
+    if (options.limits && !gpu)
+      figures.limits.keep_best(peak_rates(cpu::measure_limits(engine.pool(), 0.3, stop_if_interrupted)));
     if (round == 0) figures.first_prefill_seconds = times.prefill;
     if (round == 0) engine.set_timing(options.steps);
     progress.update(round + 1, options.repeat + 1);
@@ -88,13 +74,13 @@ Figures measure(Engine& engine, const Options& options) {
   if (!decode.empty()) decode.erase(decode.begin());
   figures.prefill = median(prefill);
   figures.decode = decode.empty() ? 0 : median(decode);
-  if (options.limits && gpu) figures.limits = limits_of(engine.context());
+  if (options.limits && gpu) figures.limits = peak_rates(measure_machine(engine.context()));
   return figures;
 }
 
 /// Seconds that GEMMs take at the machine's peaks: int8 at its own, the others at that of the model's type.
-double seconds_at_peak(const PrefillOperations& operations, DType dtype, const cpu::Limits& limits) {
-  const double real = dtype == DType::bf16 ? limits.bf16_products() : limits.f32_flops,
+double seconds_at_peak(const PrefillOperations& operations, DType dtype, const PeakRates& limits) {
+  const double real = dtype == DType::bf16 ? limits.bf16_products() : limits.f32,
                int8 = limits.int8_products() > 0 ? limits.int8_products() : real;
   return (operations.all - operations.int8) / real + operations.int8 / int8;
 }
@@ -155,17 +141,17 @@ Json to_json(const Engine& engine, const Options& options, const Report& report)
 }
 
 void print_limits(Table& table, const Report& report) {
-  const cpu::Limits& limits = report.figures.limits;
+  const PeakRates& limits = report.figures.limits;
   table.row(
       {"read bandwidth", fmt::format("{} measured in the same run; decode reads weights at {:.1f} % of it",
                                      amount_text(limits.read_bytes_per_second, "B/s"), 100 * report.bandwidth_share)});
-  const std::string tiles = limits.amx_bf16_flops > 0 ? fmt::format(", of AMX tiles bf16 {}, int8 {}",
-                                                                    amount_text(limits.amx_bf16_flops, "FLOP/s"),
-                                                                    amount_text(limits.amx_int8_ops, "OP/s"))
-                                                      : "";
+  const std::string tiles = limits.amx_bf16 > 0
+                                ? fmt::format(", of AMX tiles bf16 {}, int8 {}", amount_text(limits.amx_bf16, "FLOP/s"),
+                                              amount_text(limits.amx_int8, "OP/s"))
+                                : "";
   table.row({"peak", fmt::format("f32 {}, bf16 {}, int8 {}{}; prefill GEMMs run at {:.1f} % of the peak of their types",
-                                 amount_text(limits.f32_flops, "FLOP/s"), amount_text(limits.bf16_flops, "FLOP/s"),
-                                 amount_text(limits.int8_ops, "OP/s"), tiles, 100 * report.peak_share)});
+                                 amount_text(limits.f32, "FLOP/s"), amount_text(limits.bf16, "FLOP/s"),
+                                 amount_text(limits.int8, "OP/s"), tiles, 100 * report.peak_share)});
 }
 
 void print_text(Console& console, const Engine& engine, const Options& options, const Report& report) {

@@ -5,7 +5,7 @@
 #include "cli/bench/device_limits.hpp"
 #include "cli/onnx_model.hpp"
 #include "cli/ui/interrupt.hpp"
-#include "kernel/cpu/measure_limits.hpp"
+#include "cli/ui/process.hpp"
 #include "runtime/explain.hpp"
 
 namespace cermet::cli::bench_onnx_file {
@@ -62,48 +62,67 @@ void time_steps(OnnxModel& model, int runs) {
 
 /// Operations of a run, and the rates that the device reaches at most; those of a CPU are measured while nothing else
 /// runs on its threads.
-void add_limits(OnnxModel& model, Json& json) {
-  time_steps(model, 1);
+struct Limits {
   Cost work;
-  for (const StepInfo& step : steps_of_onnx(model.compiled())) {
-    work.operations += step.work.operations;
-    work.bytes += step.work.bytes;
-  }
-  Context& context = model.context();
-  json["operations"] = work.operations;
-  json["bytes"] = work.bytes;
-  json["limits"] = context.target() ? limits_json(measure_device_limits(context, 0.05), context.device())
-                                    : limits_json(cpu::measure_limits(context.pool(), 0.3, stop_if_interrupted));
-}
+  MeasuredLimits machine;
 
-std::string limits_text(const Json& json) {
-  const auto rate = [&](const char* name, const char* unit) {
-    return amount_text(json["limits"][name].get<double>(), unit);
-  };
-  const double seconds = json["seconds"].get<double>(), operations = json["operations"].get<double>(),
-               bytes = json["bytes"].get<double>();
+  explicit Limits(OnnxModel& model) {
+    time_steps(model, 1);
+    for (const StepInfo& step : steps_of_onnx(model.compiled())) {
+      work.operations += step.work.operations;
+      work.bytes += step.work.bytes;
+    }
+    machine = measure_machine(model.context());
+  }
+};
+
+struct Report {
+  std::int64_t peak_memory;               ///< before limits are measured
+  double first, latency, seconds, least;  ///< seconds; latency: of a run alone
+  std::size_t runs;
+  std::optional<Limits> limits = {};
+  std::optional<std::vector<KernelUse>> steps = {};  ///< timed
+};
+
+std::string limits_text(const Limits& limits, double seconds) {
+  const PeakRates rates = peak_rates(limits.machine);
   return fmt::format(
       "{}, {} of operands and results: {} and {}, where the machine reaches f32 {}, bf16 {} and reads {}",
-      amount_text(operations, "FLOP"), bytes_text(bytes), amount_text(operations / seconds, "FLOP/s"),
-      amount_text(bytes / seconds, "B/s"), rate("f32_operations_per_second", "FLOP/s"),
-      rate("bf16_operations_per_second", "FLOP/s"), rate("read_bytes_per_second", "B/s"));
+      amount_text(limits.work.operations, "FLOP"), bytes_text(limits.work.bytes),
+      amount_text(limits.work.operations / seconds, "FLOP/s"), amount_text(limits.work.bytes / seconds, "B/s"),
+      amount_text(rates.f32, "FLOP/s"), amount_text(rates.bf16, "FLOP/s"),
+      amount_text(rates.read_bytes_per_second, "B/s"));
 }
 
-std::string text(OnnxModel& model, const OnnxOptions& options, const Json& json, std::size_t runs) {
+std::string text_of(const Report& report, OnnxModel& model, const OnnxOptions& options) {
   const auto bytes = [](std::int64_t count) { return bytes_text(static_cast<double>(count)); };
   Table table;
   table.row({"model", fmt::format("{}, {}", options.model, model.context().description())});
-  table.row({"run", fmt::format("{}, median of {}; least {}", seconds_text(json["seconds"].get<double>()), runs,
-                                seconds_text(json["least_seconds"].get<double>()))});
+  table.row({"run", fmt::format("{}, median of {}; least {}", seconds_text(report.seconds), report.runs,
+                                seconds_text(report.least))});
   if (model.context().stream())
-    table.row({"latency", fmt::format("{} of a run alone, until the host knows its end",
-                                      seconds_text(json["latency_seconds"].get<double>()))});
-  if (json.contains("limits")) table.row({"limits", limits_text(json)});
-  table.row({"start", fmt::format("{} to the first result", seconds_text(json["first_run_seconds"].get<double>()))});
-  table.row({"memory", fmt::format("{} at the peak; weights {}, intermediates {}",
-                                   bytes(json["peak_memory_bytes"].get<std::int64_t>()),
+    table.row({"latency", seconds_text(report.latency) + " of a run alone, until the host knows its end"});
+  if (report.limits) table.row({"limits", limits_text(*report.limits, report.seconds)});
+  table.row({"start", seconds_text(report.first) + " to the first result"});
+  table.row({"memory", fmt::format("{} at the peak; weights {}, intermediates {}", bytes(report.peak_memory),
                                    bytes(model.compiled().weight_bytes()), bytes(model.compiled().arena_bytes()))});
-  return table.to_string();
+  return table.to_string() + (report.steps ? "\n" + kernel_table(*report.steps) : "");
+}
+
+/// `json`: what compiling took and what the model holds.
+Json with_report(Json json, const Report& report, OnnxModel& model, const OnnxOptions& options) {
+  json["model"] = options.model;
+  json["first_run_seconds"] = report.first;
+  json["seconds"] = report.seconds;
+  json["least_seconds"] = report.least;
+  json["latency_seconds"] = report.latency;
+  if (report.limits) {
+    json["operations"] = report.limits->work.operations;
+    json["bytes"] = report.limits->work.bytes;
+    json["limits"] = limits_json(report.limits->machine, model.context().device());
+  }
+  if (report.steps) json["step_kernels"] = kernel_times_json(*report.steps);
+  return json;
 }
 
 }  // namespace
@@ -127,18 +146,16 @@ void bench_onnx(const OnnxOptions& options, const OnnxBench& bench, Console& con
   const std::vector<double> alone = times_of(bench.repeat, [&] { return time(model); });
   const std::vector<double> seconds =
       stream ? times_of(bench.repeat, [&] { return time_in_a_row(model, *stream); }) : alone;
-  Json json = onnx_figures(model);
-  json["model"] = options.model;
-  json["first_run_seconds"] = first;
-  json["seconds"] = seconds[seconds.size() / 2];
-  json["least_seconds"] = seconds.front();
-  json["latency_seconds"] = alone[alone.size() / 2];
-  if (bench.limits) add_limits(model, json);
-  if (bench.steps) time_steps(model, std::max(bench.repeat, 1));
-  const std::vector<KernelUse> uses = kernels_used(steps_of_onnx(model.compiled()));
-  if (bench.steps) json["step_kernels"] = kernel_times_json(uses);
-  if (console.json()) console.write_json(json);
-  else console.print("{}{}", text(model, options, json, seconds.size()), bench.steps ? "\n" + kernel_table(uses) : "");
+  Report report{peak_memory_bytes(),         first,           alone[alone.size() / 2],
+                seconds[seconds.size() / 2], seconds.front(), seconds.size()};
+  Json figures = onnx_figures(model);  // whose kernels are in the order of times once those are taken
+  if (bench.limits) report.limits.emplace(model);
+  if (bench.steps) {
+    time_steps(model, std::max(bench.repeat, 1));
+    report.steps = kernels_used(steps_of_onnx(model.compiled()));
+  }
+  if (console.json()) console.write_json(with_report(std::move(figures), report, model, options));
+  else console.write(text_of(report, model, options));
   console.flush();
 }
 

@@ -2,9 +2,7 @@
 #include "cli/bench/bench_call.hpp"
 #include "cli/bench/device_limits.hpp"
 #include "cli/model_options.hpp"
-#include "cli/ui/interrupt.hpp"
 #include "cli/verb.hpp"
-#include "kernel/cpu/measure_limits.hpp"
 #include "op/schema/region_text.hpp"
 
 namespace cermet::cli::bench_op_verb {
@@ -17,32 +15,20 @@ struct Options {
   bool limits = false;
 };
 
-/// What a call reached of limits measured now.
-void add_limits(Json& json, Context& context) {
-  if (context.target()) json["limits"] = limits_json(measure_device_limits(context, 0.1), context.device());
-  else {
-    const cpu::Limits limits = cpu::measure_limits(context.pool(), 0.5, stop_if_interrupted);
-    json["limits"] = limits_json(limits);
-  }
-  const Json limits = json["limits"];  // not a reference: new keys move the others
-  const auto fraction = [&](const char* rate, const char* limit) {
-    return limits[limit].get<double>() > 0 ? Json(json[rate].get<double>() / limits[limit].get<double>()) : Json();
-  };
-  json["bandwidth_fraction"] = fraction("bytes_per_second", "read_bytes_per_second");
-  for (const char* type : {"f32", "bf16", "int8"})
-    json[fmt::format("{}_fraction", type)] =
-        fraction("operations_per_second", fmt::format("{}_operations_per_second", type).c_str());
-}
+/// The fraction of a limit that a call reached; nothing where the machine has no unit.
+struct Reached {
+  std::string key, label;
+  std::optional<double> fraction;
+};
 
-std::string limits_text(const Json& json) {
-  Table table;
-  table.row({"of read bandwidth", fmt::format("{:.1f} %", 100 * json["bandwidth_fraction"].get<double>())});
-  for (const char* type : {"f32", "bf16", "int8"}) {
-    const Json& fraction = json[fmt::format("{}_fraction", type)];
-    if (!fraction.is_null())
-      table.row({fmt::format("of {} peak", type), fmt::format("{:.1f} %", 100 * fraction.get<double>())});
-  }
-  return table.to_string();
+std::vector<Reached> reached(const MeasuredCall& call, const MeasuredLimits& limits) {
+  const PeakRates most = peak_rates(limits);
+  const auto share = [](double rate, double limit) { return limit > 0 ? std::optional(rate / limit) : std::nullopt; };
+  const double rate = call.operations_per_second();
+  return {{"bandwidth_fraction", "of read bandwidth", share(call.bytes_per_second(), most.read_bytes_per_second)},
+          {"f32_fraction", "of f32 peak", share(rate, most.f32)},
+          {"bf16_fraction", "of bf16 peak", share(rate, most.bf16)},
+          {"int8_fraction", "of int8 peak", share(rate, most.int8)}};
 }
 
 void bench(Console& console, Options& options) {
@@ -50,11 +36,21 @@ void bench(Console& console, Options& options) {
           "--shape: expected operand types, as in --shape \"x=bf16[8,4096]\", found none");
   options.call.values.paging = parse_paging(options.paging);
   Context context = bench_context(options.device, options.threads);
-  Json json = measure_call(options.call, bind_call(options.call, context), context);
-  if (options.limits) add_limits(json, context);
-  if (console.json()) return console.write_json(json);
-  console.print("{}\n{}{}", json["problem"].get<std::string>(), measured_text(json),
-                options.limits ? limits_text(json) : "");
+  const BoundCall bound = bind_call(options.call, context);
+  const MeasuredCall measured = measure_call(options.call, bound, context);
+  std::optional<MeasuredLimits> limits;
+  std::vector<Reached> shares;
+  if (options.limits) shares = reached(measured, limits.emplace(measure_machine(context, 0.1, 0.5)));
+  if (!console.json()) {
+    Table table;
+    for (const Reached& each : shares)
+      if (each.fraction) table.row({each.label, fmt::format("{:.1f} %", 100 * *each.fraction)});
+    return console.print("{}\n{}{}", bound.region.to_string(), text_of(measured, bound, context), table.to_string());
+  }
+  Json json = json_of(measured, bound, context);
+  if (limits) json["limits"] = limits_json(*limits, context.device());
+  for (const Reached& each : shares) json[each.key] = each.fraction ? Json(*each.fraction) : Json();
+  console.write_json(json);
 }
 
 }  // namespace

@@ -86,6 +86,12 @@ void check_growth(const std::vector<Sample>& samples, const Options& options) {
   check("memory of the device", last.held_bytes - first.held_bytes);  // what is free others change, too
 }
 
+std::int64_t rounds_of(const Soakers& soakers) {
+  std::int64_t rounds = 0;
+  for (const auto& each : soakers) rounds += each->rounds();
+  return rounds;
+}
+
 Json to_json(const Soakers& soakers, const Options& options, const std::vector<Sample>& samples) {
   Json list = Json::array();
   for (const Sample& each : samples)
@@ -94,18 +100,16 @@ Json to_json(const Soakers& soakers, const Options& options, const std::vector<S
                     {"resident_bytes", each.resident_bytes},
                     {"device_held_bytes", each.held_bytes},
                     {"device_free_bytes", each.free_bytes}});
-  std::int64_t rounds = 0;
-  for (const auto& each : soakers) rounds += each->rounds();
   return {{"model", options.model.model},
           {"device", soakers.front()->engine().device_name()},
           {"engines", options.engines},
           {"steps", samples.back().steps},
-          {"rounds", rounds},
+          {"rounds", rounds_of(soakers)},
           {"seconds", samples.back().seconds},
           {"samples", list}};
 }
 
-void print_text(Console& console, const Soakers& soakers, const Json& json, const std::vector<Sample>& samples) {
+void print_text(Console& console, const Soakers& soakers, const std::vector<Sample>& samples) {
   Table table;
   table.row({"steps", "seconds", "memory", "on the device", "free there"});
   for (const Sample& each : samples) {
@@ -119,16 +123,15 @@ void print_text(Console& console, const Soakers& soakers, const Json& json, cons
   console.print(
       "{}, {} engines at the same time\n{}{} rounds, each with the tokens and the last logits of the first ones, bit "
       "by bit\n",
-      describe(soakers.front()->engine()), soakers.size(), table.to_string(), json["rounds"].get<std::int64_t>());
+      describe(soakers.front()->engine()), soakers.size(), table.to_string(), rounds_of(soakers));
 }
 
 void bench(Console& console, const Options& options) {
   const Soakers soakers = load(options);
   const std::vector<Sample> samples = soak(soakers, options);
   check_growth(samples, options);
-  const Json json = to_json(soakers, options, samples);
-  if (console.json()) console.write_json(json);
-  else print_text(console, soakers, json, samples);
+  if (console.json()) console.write_json(to_json(soakers, options, samples));
+  else print_text(console, soakers, samples);
 }
 
 }  // namespace

@@ -25,6 +25,7 @@ struct Entry {
   std::string name;
   BenchCall call;
   std::optional<BoundCall> bound;
+  std::optional<MeasuredCall> measured;
   std::string error;
 };
 
@@ -86,13 +87,20 @@ void compile_all(const std::vector<Entry>& entries, ProgramStore& store) try {
   if (error.status() == Status::cancelled) throw;
 }
 
-void print(Console& console, const Entry& entry, const Json& json) {
-  if (console.json()) console.write_json(json);
-  else if (entry.error.empty())
+void print(Console& console, const Entry& entry, const Context& context) {
+  const auto& measured = entry.measured;
+  if (console.json()) {
+    Json json{{"name", entry.name}};
+    if (measured) json.update(json_of(*measured, *entry.bound, context));
+    else json["error"] = entry.error;
+    console.write_json(json);
+  } else if (measured) {
     console.print("{:<32} {:>10}  {:>8.1f} GB/s {:>10.1f} GOP/s  {}\n", entry.name,
-                  seconds_text(json["median_seconds"].get<double>()), json["bytes_per_second"].get<double>() * 1e-9,
-                  json["operations_per_second"].get<double>() * 1e-9, json["kernel"].get<std::string>());
-  else console.print("{:<32} {}\n", entry.name, one_line(entry.error));
+                  seconds_text(measured->times.median_seconds), measured->bytes_per_second() * 1e-9,
+                  measured->operations_per_second() * 1e-9, entry.bound->choice.kernel->name);
+  } else {
+    console.print("{:<32} {}\n", entry.name, one_line(entry.error));
+  }
   console.flush();
 }
 
@@ -110,10 +118,8 @@ void bench(Console& console, const Options& options) {
   }
   for (Entry& entry : entries) {
     stop_if_interrupted();
-    Json json{{"name", entry.name}};
-    if (entry.bound) keep_error(entry, [&] { json.update(measure_call(entry.call, *entry.bound, context)); });
-    if (!entry.error.empty()) json["error"] = entry.error;
-    print(console, entry, json);
+    if (entry.bound) keep_error(entry, [&] { entry.measured = measure_call(entry.call, *entry.bound, context); });
+    print(console, entry, context);
   }
 }
 

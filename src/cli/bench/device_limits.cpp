@@ -8,6 +8,10 @@ cuda::Limits measure_device_limits(Context& context, double seconds) {
   return context.measure_gpu_limits(seconds, stop_if_interrupted);
 }
 
+MeasuredLimits measure_machine(Context& context, double gpu_seconds, double cpu_seconds) {
+  return context.measure_machine(context.target() ? gpu_seconds : cpu_seconds, stop_if_interrupted);
+}
+
 Json limits_json(const cuda::Limits& limits, const Device& device) {
   Json reads = Json::array();
   for (const cuda::ReadTime& read : limits.reads)
@@ -31,13 +35,18 @@ Json limits_json(const cuda::Limits& limits, const Device& device) {
           {"int8_operations_per_second", limits.i8_operations_per_second}};
 }
 
-Json limits_json(const cpu::Limits& limits) {
-  return {{"read_bytes_per_second", limits.read_bytes_per_second},
-          {"f32_operations_per_second", limits.f32_flops},
-          {"bf16_operations_per_second", limits.bf16_flops},
-          {"int8_operations_per_second", limits.int8_ops},
-          {"amx_bf16_operations_per_second", limits.amx_bf16_flops},
-          {"amx_int8_operations_per_second", limits.amx_int8_ops}};
+Json limits_json(const PeakRates& rates) {
+  return {{"read_bytes_per_second", rates.read_bytes_per_second},
+          {"f32_operations_per_second", rates.f32},
+          {"bf16_operations_per_second", rates.bf16},
+          {"int8_operations_per_second", rates.int8},
+          {"amx_bf16_operations_per_second", rates.amx_bf16},
+          {"amx_int8_operations_per_second", rates.amx_int8}};
+}
+
+Json limits_json(const MeasuredLimits& limits, const Device& device) {
+  const auto* const gpu = std::get_if<cuda::Limits>(&limits);
+  return gpu ? limits_json(*gpu, device) : limits_json(peak_rates(limits));
 }
 
 std::string limits_table(const cuda::Limits& limits) {

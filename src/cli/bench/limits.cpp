@@ -27,7 +27,7 @@ void measure_cpu(Console& console, const Options& options) {
   const cpu::Limits limits = cpu::measure_limits(pool, options.seconds, stop_if_interrupted);
   if (console.json()) {
     Json json{{"threads", pool.size()}, {"instruction_set", isa}};
-    json.update(limits_json(limits));
+    json.update(limits_json(peak_rates(limits)));
     return console.write_json(json);
   }
   Table table;

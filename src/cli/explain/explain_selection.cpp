@@ -27,27 +27,39 @@ Json configs_json(const Selection& selection, const Candidate& candidate) {
   return list;
 }
 
-/// Programs of a candidate's launches that its own do not suit.
-Json fallbacks_of(const Region& region, const Candidate& candidate) {
-  Json list = Json::array();
-  if (candidate.decline || !candidate.kernel->programs) return list;
-  for (const cuda::Program& program : candidate.kernel->programs(region))
-    if (program.fallback) list.push_back(short_name(program));
+/// Names of the programs of a kernel, or of those that take launches which its own do not suit.
+std::vector<std::string> names_of(const std::vector<cuda::Program>& programs, bool fallbacks) {
+  std::vector<std::string> names;
+  for (const cuda::Program& program : programs)
+    if (program.fallback == fallbacks) names.emplace_back(short_name(program));
+  return names;
+}
+
+std::vector<std::string> fallbacks_of(const Region& region, const Candidate& candidate) {
+  if (candidate.decline || !candidate.kernel->programs) return {};
+  return names_of(candidate.kernel->programs(region), true);
+}
+
+/// A constant operand with the layout that the kernel packs it into.
+struct PackedOperand {
+  std::string name;
+  std::string_view layout;
+  std::int64_t bytes;
+};
+
+std::vector<PackedOperand> packed_operands(const Region& region, const Kernel& kernel) {
+  std::vector<PackedOperand> list;
+  for (std::size_t i = 0; i < region.operands.size(); ++i) {
+    if (!region.has(i) || !region.is_constant(i)) continue;
+    if (const WeightLayout* const layout = kernel.weight_layout(region, i))
+      list.push_back({operand_name(region, i), layout->name, packed_bytes(*layout, region.operand_type(i))});
+  }
   return list;
 }
 
-/// Constant operands with the layout that the kernel packs them into.
-Json layouts_of(const Region& region, const Kernel& kernel) {
-  Json list = Json::array();
-  for (std::size_t i = 0; i < region.operands.size(); ++i) {
-    if (!region.has(i) || !region.is_constant(i)) continue;
-    const WeightLayout* layout = kernel.weight_layout(region, i);
-    if (layout)
-      list.push_back({{"operand", operand_name(region, i)},
-                      {"layout", layout->name},
-                      {"bytes", packed_bytes(*layout, region.operand_type(i))}});
-  }
-  return list;
+/// The least time that the limits of a GPU allow. Limits of a CPU are assumed, so that nothing is said of it.
+std::optional<double> least_seconds(const Region& region) {
+  return region.target() ? std::optional(limit_seconds(region, limits_of(region.target()))) : std::nullopt;
 }
 
 Json tuning_json(const FoundTuning& found) {
@@ -91,50 +103,50 @@ Json selection_json(const Region& region, const Selection& selection, int thread
     json["tuning_ignored"].push_back(tuning_json(ignored.found));
     json["tuning_ignored"].back()["reason"] = ignored.reason;
   }
-  const DeviceLimits limits = limits_of(region.target());
-  json["limits"] = limits.source;
-  json["limit_seconds"] = region.target() ? Json(limit_seconds(region, limits)) : Json();
+  json["limits"] = limits_of(region.target()).source;
+  const std::optional<double> least = least_seconds(region);
+  json["limit_seconds"] = least ? Json(*least) : Json();
   const auto& [kernel, config] = selection.choice;
   json["kernel"] = kernel ? Json(kernel->name) : Json();
   if (!kernel) return json;
   json["config"] = config.to_string();
   json["reason"] = choice_reason(selection, region);
   json["workspace_bytes"] = kernel->workspace(region, config, threads);
-  json["packed"] = layouts_of(region, *kernel);
+  json["packed"] = Json::array();
+  for (const PackedOperand& each : packed_operands(region, *kernel))
+    json["packed"].push_back({{"operand", each.name}, {"layout", each.layout}, {"bytes", each.bytes}});
   if (!kernel->programs) return json;
-  json["programs"] = Json::array();
-  json["fallbacks"] = Json::array();
-  for (const cuda::Program& program : kernel->programs(region, config))
-    json[program.fallback ? "fallbacks" : "programs"].push_back(short_name(program));
+  const std::vector<cuda::Program> programs = kernel->programs(region, config);
+  json["programs"] = names_of(programs, false);
+  json["fallbacks"] = names_of(programs, true);
   return json;
 }
 
-/// "data sheet of H200: 8.1 us at least, 76 % of what was measured". Limits of a CPU are assumed, so that nothing is
-/// said of it.
-std::string limits_text(const Selection& selection, const Json& json) {
-  std::string text = json["limits"].get<std::string>();
-  if (json["limit_seconds"].is_null()) return text;
-  const double least = json["limit_seconds"].get<double>();
-  text += fmt::format(": {} at least", seconds_text(least));
+/// "data sheet of H200: 8.1 us at least, 76 % of what was measured".
+std::string limits_text(const Region& region, const Selection& selection) {
+  std::string text = limits_of(region.target()).source;
+  const std::optional<double> least = least_seconds(region);
+  if (!least) return text;
+  text += fmt::format(": {} at least", seconds_text(*least));
   if (selection.tuned)
-    return text + fmt::format(", {:.0f} % of what was measured", 100 * least / selection.tuned->entry.seconds);
+    return text + fmt::format(", {:.0f} % of what was measured", 100 * *least / selection.tuned->entry.seconds);
   const auto chosen = std::ranges::find(selection.candidates, selection.choice.kernel, &Candidate::kernel);
   if (chosen == selection.candidates.end() || chosen->decline) return text;
   const auto cost = std::ranges::find(chosen->configs, selection.choice.config, &ConfigCost::config);
   return cost == chosen->configs.end() || cost->seconds <= 0
              ? text
-             : text + fmt::format(", {:.0f} % of what is modelled", 100 * least / cost->seconds);
+             : text + fmt::format(", {:.0f} % of what is modelled", 100 * *least / cost->seconds);
 }
 
 /// Cells of a configuration's times: as modelled, as measured, and how much of that, or of the former, is the least
 /// that the limits allow.
 std::vector<std::string> time_cells(const Selection& selection, const Candidate& candidate, const ConfigCost& cost,
-                                    const Json& limit) {
+                                    std::optional<double> limit) {
   const auto measured = measured_time(selection, candidate.kernel->name, cost.config.to_string());
   const double seconds = measured ? measured->seconds : cost.seconds;
   return {cost.seconds > 0 ? seconds_text(cost.seconds) : "-",
           measured ? fmt::format("{} +- {}", seconds_text(measured->seconds), seconds_text(measured->spread)) : "-",
-          seconds > 0 && !limit.is_null() ? fmt::format("{:.0f} %", 100 * limit.get<double>() / seconds) : "-"};
+          seconds > 0 && limit ? fmt::format("{:.0f} %", 100 * *limit / seconds) : "-"};
 }
 
 void add_row(Table& table, std::string number, std::string name, std::vector<std::string> times, std::string verdict) {
@@ -145,7 +157,8 @@ void add_row(Table& table, std::string number, std::string name, std::vector<std
 }
 
 /// A row for the kernel in its own configuration, and one for each other.
-void add_candidate(Table& table, std::size_t i, const Region& region, const Selection& selection, const Json& limit) {
+void add_candidate(Table& table, std::size_t i, const Region& region, const Selection& selection,
+                   std::optional<double> limit) {
   const Candidate& candidate = selection.candidates[i];
   if (candidate.decline)
     return add_row(table, std::to_string(i + 1), candidate.kernel->name, {"-", "-", "-"},
@@ -158,9 +171,9 @@ void add_candidate(Table& table, std::size_t i, const Region& region, const Sele
   std::string verdict = !is_chosen                              ? "would fit too"
                         : own.config == selection.choice.config ? "chosen"
                                                                 : "chosen, in a configuration below";
-  if (const Json fallbacks = fallbacks_of(region, candidate); !fallbacks.empty())
-    verdict += fmt::format("{}unaligned launches fall back on {}", verdict.empty() ? "" : "; ",
-                           fmt::join(fallbacks.get<std::vector<std::string>>(), ", "));
+  if (const auto fallbacks = fallbacks_of(region, candidate); !fallbacks.empty())
+    verdict +=
+        fmt::format("{}unaligned launches fall back on {}", verdict.empty() ? "" : "; ", fmt::join(fallbacks, ", "));
   add_row(table, std::to_string(i + 1), candidate.kernel->name, time_cells(selection, candidate, own, limit), verdict);
   const auto add_config = [&](const ConfigCost& cost) {
     add_row(table, "", "  " + cost.config.to_string(), time_cells(selection, candidate, cost, limit),
@@ -173,18 +186,19 @@ void add_candidate(Table& table, std::size_t i, const Region& region, const Sele
     add_config({selection.choice.config, 0});  // of its space, which has more than models choose from
 }
 
-void selection_text(Console& console, const Region& region, const Selection& selection, const Json& json) {
-  const double operations = json["operations"].get<double>(), bytes = json["bytes"].get<double>();
+void selection_text(Console& console, const Region& region, const Selection& selection, int threads) {
+  const auto [operations, bytes] = cost_of(region);
+  const auto& [kernel, config] = selection.choice;
   Table facts, candidates;
   candidates.row({"", "kernel", "modelled", "measured", "of the limit"});
-  for (const auto& [name, type] : json["outputs"].items()) facts.row({"result " + name, type.get<std::string>()});
+  for (std::size_t i = 0; i < region.results.size(); ++i)
+    facts.row({"result " + result_name(region, i), region.result_type(i).to_string()});
   facts.row({"cost", fmt::format("{} operations, {} moved ({:.3g} operations per byte)", count_text(operations),
                                  bytes_text(bytes), operations / std::max(bytes, 1.0))});
   if (const auto names = constant_names(region); !names.empty())
     facts.row({"constants", fmt::format("{}", fmt::join(names, ", "))});
   facts.row({"machine", region.target() ? region.target()->name
-                                        : fmt::format("{} threads, {}", json["threads"].get<int>(),
-                                                      json["instruction_set"].get<std::string>())});
+                                        : fmt::format("{} threads, {}", threads, cpu::name_of(cpu::active_isa()))});
   if (!region.target() && cpu::active_isa() >= cpu::Isa::avx512_bf16)
     facts.row({"bf16", fmt::format("dot products run at {:.2f} times float32, measured now", cpu::bf16_ratio())});
   if (!region.target() && cpu::active_isa() >= cpu::Isa::amx)
@@ -192,33 +206,30 @@ void selection_text(Console& console, const Region& region, const Selection& sel
         {"AMX",
          fmt::format("bf16 tiles run at {:.2f} times float32, int8 tiles at {:.2f} times dot products, measured now",
                      cpu::amx_bf16_ratio(), cpu::amx_int8_ratio())});
-  facts.row({"limits", limits_text(selection, json)});
+  facts.row({"limits", limits_text(region, selection)});
   if (selection.tuned)
     facts.row({selection.tuned->shipped ? "tuned, shipped" : "tuned", entry_text(selection.tuned->entry)});
   for (const IgnoredTuning& ignored : selection.ignored)
     facts.row({"tuning ignored", fmt::format("{}: {}", ignored.reason, entry_text(ignored.found.entry))});
-  if (selection.choice.kernel) {
-    facts.row({"choice", fmt::format("{}: {}", selection.choice.kernel->name, json["reason"].get<std::string>())});
-    facts.row({"workspace", bytes_text(json["workspace_bytes"].get<double>())});
-    for (const Json& packed : json["packed"])
+  if (kernel) {
+    facts.row({"choice", fmt::format("{}: {}", kernel->name, choice_reason(selection, region))});
+    facts.row({"workspace", bytes_text(static_cast<double>(kernel->workspace(region, config, threads)))});
+    for (const PackedOperand& each : packed_operands(region, *kernel))
       facts.row(
-          {"packed " + packed["operand"].get<std::string>(),
-           fmt::format("{}, {}", packed["layout"].get<std::string>(), bytes_text(packed["bytes"].get<double>()))});
+          {"packed " + each.name, fmt::format("{}, {}", each.layout, bytes_text(static_cast<double>(each.bytes)))});
   }
-  if (json.contains("programs")) {
-    const auto names = [&](const char* key) {
-      return fmt::format("{}", fmt::join(json[key].get<std::vector<std::string>>(), ", "));
-    };
-    facts.row({"programs", names("programs")});
-    if (!json["fallbacks"].empty())
-      facts.row(
-          {"fallbacks", names("fallbacks") + ", for addresses or strides that do not suit the kernel's own programs"});
+  if (kernel && kernel->programs) {
+    const std::vector<cuda::Program> programs = kernel->programs(region, config);
+    facts.row({"programs", fmt::format("{}", fmt::join(names_of(programs, false), ", "))});
+    if (const auto fallbacks = names_of(programs, true); !fallbacks.empty())
+      facts.row({"fallbacks", fmt::format("{}, for addresses or strides that do not suit the kernel's own programs",
+                                          fmt::join(fallbacks, ", "))});
   }
   for (std::size_t i = 0; i < selection.candidates.size(); ++i)
-    add_candidate(candidates, i, region, selection, json["limit_seconds"]);
+    add_candidate(candidates, i, region, selection, least_seconds(region));
   console.print("{}\n{}candidates with their configurations; the first where models cannot tell\n{}",
                 region.to_string(), facts.to_string(), candidates.to_string());
-  if (!selection.choice.kernel) console.write("no kernel takes this call\n");
+  if (!kernel) console.write("no kernel takes this call\n");
 }
 
 }  // namespace
@@ -230,9 +241,8 @@ void print_selection(Console& console, const Region& region, int threads, const 
     console.note(plot + "\n");
   }
   const Selection selection = explain_selection(region, {.threads = threads});
-  const Json json = selection_json(region, selection, threads);
-  if (console.json()) console.write_json(json);
-  else selection_text(console, region, selection, json);
+  if (console.json()) console.write_json(selection_json(region, selection, threads));
+  else selection_text(console, region, selection, threads);
 }
 
 }  // namespace cermet::cli

@@ -1,5 +1,4 @@
 // cermet tune model: every region of a model's passes.
-#include "base/text.hpp"
 #include "cli/model_options.hpp"
 #include "cli/tune/tune_run.hpp"
 #include "cli/tune/tune_step.hpp"
@@ -24,28 +23,6 @@ std::vector<TuneJob> jobs_of(const Options& options) {
   return jobs;
 }
 
-/// The model with all that was tuned, beside the one without.
-TuneVerdict verdict_of(const Options& options, const std::vector<TunedJob>& tuned) {
-  const StepComparison found = compare_steps(options.model, options.batch, tuned);
-  TuneVerdict verdict;
-  const auto line = [](std::string_view what, double untuned, double seconds, double ratio, double noise) {
-    return fmt::format("{}: untuned {}, tuned {}, {:.3f} times as fast +- {:.3f}, in turn\n", what,
-                       seconds_text(untuned), seconds_text(seconds), 1 / ratio, noise);
-  };
-  verdict.text = line("decode step", found.untuned_step, found.tuned_step, found.step_ratio, found.step_noise) +
-                 line("prompt", found.untuned_prompt, found.tuned_prompt, found.prompt_ratio, found.prompt_noise);
-  verdict.json = {{"untuned_step_seconds", found.untuned_step},
-                  {"tuned_step_seconds", found.tuned_step},
-                  {"step_ratio", found.step_ratio},
-                  {"step_noise", found.step_noise},
-                  {"untuned_prompt_seconds", found.untuned_prompt},
-                  {"tuned_prompt_seconds", found.tuned_prompt},
-                  {"prompt_ratio", found.prompt_ratio},
-                  {"prompt_noise", found.prompt_noise}};
-  if (found.is_slower()) verdict.fault = "with all of it together the model is slower than untuned";
-  return verdict;
-}
-
 void tune(Console& console, const Options& options) {
   require(!options.model.engine.device.starts_with("null"), "--device: expected one that computes, found {}",
           options.model.engine.device);
@@ -54,7 +31,7 @@ void tune(Console& console, const Options& options) {
   for (TuneJob& job : jobs) job.region.set_target(context.target());
   set_ranges(jobs);
   run_tuning(console, context, jobs, options.run,
-             [&](const std::vector<TunedJob>& tuned) { return verdict_of(options, tuned); });
+             [&](const std::vector<TunedJob>& tuned) { return compare_steps(options.model, options.batch, tuned); });
 }
 
 }  // namespace

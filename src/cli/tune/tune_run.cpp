@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <thread>
 
@@ -90,11 +91,33 @@ std::string job_text(const TuneJob& job, const TuneReport& report) {
   return fmt::format("{}\n{}", tuning_text(job.region), table.to_string());
 }
 
+std::string whole_text(const StepComparison& whole) {
+  const auto line = [](std::string_view what, double untuned, double seconds, double ratio, double noise) {
+    return fmt::format("{}: untuned {}, tuned {}, {:.3f} times as fast +- {:.3f}, in turn\n", what,
+                       seconds_text(untuned), seconds_text(seconds), 1 / ratio, noise);
+  };
+  return line("decode step", whole.untuned_step, whole.tuned_step, whole.step_ratio, whole.step_noise) +
+         line("prompt", whole.untuned_prompt, whole.tuned_prompt, whole.prompt_ratio, whole.prompt_noise);
+}
+
+Json whole_json(const StepComparison& whole) {
+  return {{"untuned_step_seconds", whole.untuned_step},
+          {"tuned_step_seconds", whole.tuned_step},
+          {"step_ratio", whole.step_ratio},
+          {"step_noise", whole.step_noise},
+          {"untuned_prompt_seconds", whole.untuned_prompt},
+          {"tuned_prompt_seconds", whole.tuned_prompt},
+          {"prompt_ratio", whole.prompt_ratio},
+          {"prompt_noise", whole.prompt_noise}};
+}
+
+using TuneReports = std::map<std::size_t, TuneReport>;  ///< by job
+
 /// Geometric mean of the gains.
-double mean_gain(const std::vector<double>& gains) {
+double mean_gain(const TuneReports& reports) {
   double sum = 0;
-  for (const double gain : gains) sum += std::log(gain);
-  return gains.empty() ? 1 : std::exp(sum / static_cast<double>(gains.size()));
+  for (const auto& [job, report] : reports) sum += std::log(report.gain);
+  return reports.empty() ? 1 : std::exp(sum / static_cast<double>(reports.size()));
 }
 
 /// Jobs that wait for their turn. On a GPU the first whose programs have been compiled ahead is next, so that nothing
@@ -203,14 +226,12 @@ void run_tuning(Console& console, const Context& context, const std::vector<Tune
   const auto begin = Clock::now();
   const auto end = begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.budget));
   Progress progress("tuning");
-  std::vector<std::pair<std::size_t, Json>> results;
-  std::vector<double> gains;
-  std::vector<TunedJob> all_tuned;
+  TuneReports reports;
   JobQueue queue(jobs, place, tuning);
   while (const std::optional<std::size_t> job =
-             gains.empty() ? queue.next(Clock::time_point::max()) : queue.next(end)) {
+             reports.empty() ? queue.next(Clock::time_point::max()) : queue.next(end)) {
     const double left = options.budget - tuning_seconds_since(begin);
-    if (!gains.empty() && left <= 0) break;
+    if (!reports.empty() && left <= 0) break;
     // Where the plan says how many are measured, the clock ends what takes much longer than planned.
     constexpr double patience = 3;
     const double share = std::max(left, 0.0) / static_cast<double>(1 + queue.left());
@@ -218,51 +239,56 @@ void run_tuning(Console& console, const Context& context, const std::vector<Tune
     tuning.on_progress = [&](std::size_t tried, std::size_t all, double best) {
       const auto budget = static_cast<std::int64_t>(options.budget * 1000);
       progress.update(std::min(budget, static_cast<std::int64_t>(tuning_seconds_since(begin) * 1000)), budget,
-                      fmt::format("region {} of {}: {} of {} candidates, {}", gains.size() + 1, jobs.size(), tried, all,
-                                  seconds_text(best)));
+                      fmt::format("region {} of {}: {} of {} candidates, {}", reports.size() + 1, jobs.size(), tried,
+                                  all, seconds_text(best)));
     };
-    const TuneReport report = tune(jobs[*job], place, metering, tuning);
+    const TuneReport& report = reports[*job] = tune(jobs[*job], place, metering, tuning);
     tuning.prepare_seconds = std::max(tuning.prepare_seconds, report.prepare_seconds);
     if (database) database->put(entry_of(report, tuning_key(jobs[*job].region, identity)));
-    gains.push_back(report.gain);
-    if (finish) all_tuned.push_back({jobs[*job], report});
-    if (console.json()) results.emplace_back(*job, job_json(jobs[*job], *job, report));
-    else console.write(job_text(jobs[*job], report)), console.flush();
+    if (!console.json()) console.write(job_text(jobs[*job], report)), console.flush();
   }
-  const std::size_t done = gains.size();
+  const std::size_t done = reports.size();
   const std::string file = database ? database->file().string() : "";
   const bool changes = std::ranges::any_of(
-      all_tuned, [](const TunedJob& tuned) { return tuned.report.choice != tuned.report.tried.front().choice; });
-  const TuneVerdict verdict = finish && changes && !interrupted() ? finish(all_tuned) : TuneVerdict{};
-  if (database && !verdict.fault.empty())
-    for (TunedJob& tuned : all_tuned) {
-      tuned.report.choice = tuned.report.tried.front().choice;
-      tuned.report.timing = tuned.report.tried.front().timing;
-      database->put(entry_of(tuned.report, tuning_key(tuned.job.region, identity)));
+      reports, [](const auto& done) { return done.second.choice != done.second.tried.front().choice; });
+  std::optional<StepComparison> whole;
+  if (finish && changes && !interrupted()) {
+    std::vector<TunedJob> tuned;
+    for (const auto& [job, report] : reports) tuned.push_back({jobs[job], report});
+    whole = finish(tuned);
+  }
+  const bool is_slower = whole && whole->is_slower();
+  constexpr const char* fault = "with all of it together the model is slower than untuned";
+  if (database && is_slower)
+    for (auto [job, report] : reports) {
+      report.choice = report.tried.front().choice;
+      report.timing = report.tried.front().timing;
+      database->put(entry_of(report, tuning_key(jobs[job].region, identity)));
     }
-  Json list = Json::array();
-  std::ranges::sort(results, {}, [](const auto& result) { return result.first; });
-  for (auto& [job, json] : results) list.push_back(std::move(json));
-  if (console.json())
+  const double seconds = tuning_seconds_since(begin), gain = mean_gain(reports);
+  if (console.json()) {
+    Json results = Json::array();
+    for (const auto& [job, report] : reports) results.push_back(job_json(jobs[job], job, report));
     console.write_json({{"device", identity.device},
                         {"versions", identity.versions},
                         {"search", options.search},
                         {"seed", options.seed},
                         {"budget", options.budget},
-                        {"seconds", tuning_seconds_since(begin)},
+                        {"seconds", seconds},
                         {"regions", jobs.size()},
                         {"tuned", done},
-                        {"mean_gain", mean_gain(gains)},
+                        {"mean_gain", gain},
                         {"database", file.empty() ? Json() : Json(file)},
-                        {"whole", verdict.json},
-                        {"fault", verdict.fault.empty() ? Json() : Json(verdict.fault)},
-                        {"results", std::move(list)}});
-  else
-    console.print("{}{} of {} regions in {}, {:.3f} times as fast in the geometric mean; {}\n", verdict.text, done,
-                  jobs.size(), seconds_text(tuning_seconds_since(begin)), mean_gain(gains),
-                  file.empty()            ? "nothing is stored"
-                  : verdict.fault.empty() ? "stored in " + file
-                                          : fmt::format("not stored: {}", verdict.fault));
+                        {"whole", whole ? whole_json(*whole) : Json()},
+                        {"fault", is_slower ? Json(fault) : Json()},
+                        {"results", std::move(results)}});
+  } else {
+    console.print("{}{} of {} regions in {}, {:.3f} times as fast in the geometric mean; {}\n",
+                  whole ? whole_text(*whole) : "", done, jobs.size(), seconds_text(seconds), gain,
+                  file.empty() ? "nothing is stored"
+                  : is_slower  ? fmt::format("not stored: {}", fault)
+                               : "stored in " + file);
+  }
   console.flush();
   if (interrupted())
     fail(Status::cancelled, "interrupted: {} of {} regions are tuned{}", done, jobs.size(),

@@ -33,17 +33,21 @@ struct TunedJob {
   TuneJob job;
   TuneReport report;
 };
-/// What is asked when all are done: why they are not to be stored after all, or nothing; and what JSON says of it.
-struct TuneVerdict {
-  std::string fault, text;
-  Json json;
+/// Seconds of a decode step and of a prompt of a model with all tuned choices, and without. A ratio is tuned / untuned,
+/// the median of rounds in turn; `noise` is what it may be off by.
+struct StepComparison {
+  double untuned_step = 0, tuned_step = 0, step_ratio = 1, step_noise = 0;
+  double untuned_prompt = 0, tuned_prompt = 0, prompt_ratio = 1, prompt_noise = 0;
+
+  /// Slower beyond noise, and by more than 1 %.
+  bool is_slower() const;
 };
-using TuneFinish = std::function<TuneVerdict(const std::vector<TunedJob>&)>;
+using TuneFinish = std::function<StepComparison(const std::vector<TunedJob>&)>;
 
 /// Tunes the jobs, prints each as it is done, and stores it in Tuning::process()'s database unless --dry. Each gets its
 /// share of what is left of the budget. After Ctrl-C the job at hand is decided by what was measured, and
-/// Error(cancelled) says how many are stored. `finish` may be empty; where it finds fault, the choices without tuning
-/// are stored in their place.
+/// Error(cancelled) says how many are stored. `finish` may be empty; where it finds the whole slower, the choices
+/// without tuning are stored in their place.
 void run_tuning(Console& console, const Context& context, const std::vector<TuneJob>& jobs,
                 const TuneRunOptions& options, const TuneFinish& finish = {});
 

@@ -2,7 +2,6 @@
 // divide by them.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "base/thread_pool.hpp"
@@ -17,11 +16,6 @@ struct Limits {
   double int8_ops = 0;               ///< int8 dot product instruction; 0 where there is none
   double amx_bf16_flops = 0;         ///< bf16 products of AMX tiles; 0 where there are none
   double amx_int8_ops = 0;           ///< int8 products of AMX tiles; 0 where there are none
-
-  /// The fastest of the ways to multiply bf16: tiles, its dot products, or float32 once widened.
-  double bf16_products() const { return std::max({amx_bf16_flops, bf16_flops, f32_flops}); }
-  /// The faster of the ways to multiply int8; 0 where it has no instruction of its own.
-  double int8_products() const { return std::max(amx_int8_ops, int8_ops); }
 };
 
 /// Measures with the active instruction set, `seconds` for each rate. The best of many short runs counts, so that other

@@ -155,22 +155,20 @@ void Binder::bind_step(std::size_t step) {
   if (communicator && std::ranges::find(s_.communicators, communicator) == s_.communicators.end())
     s_.communicators.push_back(communicator);
   const int dense_dims = dense_dims_of(region);
-  std::vector<std::string_view> layouts;
+  std::vector<const WeightLayout*> layouts(inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const std::size_t position = add_operand(inputs[i]);
     note_dense_dims(inputs[i], dense_dims);
     if (!c_.loaded[step][i].present) continue;
     m_.operands[position] = c_.loaded[step][i];
-    const WeightLayout* layout = c_.layout_of(step, i);
-    if (layout && std::find(layouts.begin(), layouts.end(), layout->name) == layouts.end())
-      layouts.push_back(layout->name);
+    layouts[i] = c_.layout_of(step, i);
   }
   for (const ValueId id : outputs) {
     add_operand(id);
     note_dense_dims(id, dense_dims);
   }
-  s_.infos.push_back({c_.node_of(step).scope, std::string(choice.kernel->name),
-                      fmt::format("{}", fmt::join(layouts, "+")), region, std::move(names)});
+  s_.infos.push_back(
+      {c_.node_of(step).scope, std::string(choice.kernel->name), std::move(layouts), region, std::move(names)});
 }
 
 SuperLimits super_limits_of(const Compilation& c) {

@@ -14,8 +14,6 @@ enum class SuperReason : std::uint8_t {
   fill,
   clusters,
   shared_memory,
-  narrow_barrier,
-  wide_barrier,
   many_items,
   form,
   architecture,

@@ -14,9 +14,11 @@ std::string super_kernel_reference_markdown() {
       "[guide/super-kernels.md](../guide/super-kernels.md) says how they are used.\n\n## "
       "Options\n\n`key=value:key=value`; each key at most once.\n\n"
       "| key | values | default | meaning |\n|---|---|---|---|\n";
-  for (const SuperKernelOptionInfo& info : super_kernel_options())
-    text += fmt::format("| `{}` | {} | {} | {} |\n", info.key, table_cell(info.values), info.standard,
-                        table_cell(info.summary));
+  const OptionTable& table = super_kernel_option_table();
+  for (const OptionRow& row : table) {
+    const OptionText about = text_of(row, table);
+    text += fmt::format("| `{}` | {} | {} | {} |\n", row.name, about.values, about.fallback, table_cell(row.help));
+  }
   text += "\n## Why a launch cannot join\n\n| reason | what it is | what to do |\n|---|---|---|\n";
   for (const SuperReasonInfo& info : super_reasons())
     text += fmt::format("| {} | {} | {} |\n", info.id, table_cell(info.sentence), table_cell(info.advice));

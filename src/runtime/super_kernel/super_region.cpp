@@ -26,8 +26,7 @@ std::string text_of(const SuperBreak& found, std::string_view scope) {
                      info.id, info.sentence, found.found.empty() ? "" : " (" + found.found + ")", info.advice);
 }
 
-std::optional<SuperBreak> why_apart(const Launch& launch, const SuperStep& step, const SuperKernelOptions& options,
-                                    const SuperLimits& limits) {
+std::optional<SuperBreak> why_apart(const Launch& launch, const SuperStep& step, const SuperLimits& limits) {
   const auto apart = [&](SuperReason reason, std::string found = {}) {
     return SuperBreak{{}, launch.step, 0, reason, std::move(found)};
   };
@@ -52,12 +51,6 @@ std::optional<SuperBreak> why_apart(const Launch& launch, const SuperStep& step,
                  fmt::format("{} bytes, at most {}", launch.shape.shared_bytes, limits.shared_bytes));
   if (launch.items > limits.most_items)
     return apart(SuperReason::many_items, fmt::format("{}, at most {}", launch.items, limits.most_items));
-  if (launch.barriers == 0) return std::nullopt;
-  const std::uint32_t blocks = blocks_of(options, limits);
-  if (launch.items > blocks)
-    return apart(SuperReason::wide_barrier, fmt::format("{} items, {} blocks", launch.items, blocks));
-  if (launch.items < blocks && !options.feed_sync_all)
-    return apart(SuperReason::narrow_barrier, fmt::format("{} items, {} blocks", launch.items, blocks));
   return std::nullopt;
 }
 
@@ -82,7 +75,7 @@ void form_regions(SuperFormation& formation, const Plan& plan, const std::vector
       continue;
     }
     const auto mark = static_cast<std::size_t>(step.mark);
-    if (std::optional<SuperBreak> apart = why_apart(launch, step, options[mark], limits)) {
+    if (std::optional<SuperBreak> apart = why_apart(launch, step, limits)) {
       apart->name = super_kernels[mark].name;
       apart->launch = l;
       formation.breaks.push_back(std::move(*apart));

@@ -58,8 +58,7 @@ struct SuperStep {
 };
 
 /// Why a launch cannot join; nothing where it can.
-std::optional<SuperBreak> why_apart(const Launch& launch, const SuperStep& step, const SuperKernelOptions& options,
-                                    const SuperLimits& limits);
+std::optional<SuperBreak> why_apart(const Launch& launch, const SuperStep& step, const SuperLimits& limits);
 
 /// Regions by order: launches are taken in the order of the plan; one that is not marked with the name, or cannot join,
 /// ends a region, and the next begins after it.

@@ -104,9 +104,8 @@ TEST(SuperRegions, BreaksAreReportedAsTheOptionsSay) {
 std::string info_text(const std::optional<SuperBreak>& apart) {
   return apart ? std::string(info_of(apart->reason).id) + (apart->found.empty() ? "" : ": " + apart->found) : "joins";
 }
-std::string reason_of(const Launch& launch, bool is_outside = false, std::string_view options = "",
-                      const SuperLimits& limits = gpu) {
-  return info_text(why_apart(launch, {0, is_outside}, SuperKernelOptions::parse(options), limits));
+std::string reason_of(const Launch& launch, bool is_outside = false, const SuperLimits& limits = gpu) {
+  return info_text(why_apart(launch, {0, is_outside}, limits));
 }
 
 Launch of_kind(Launch::Kind kind) {
@@ -116,10 +115,9 @@ Launch of_kind(Launch::Kind kind) {
 }
 
 TEST(SuperReasons, EachIsReached) {
-  Launch clusters = program(), shared = program(), barrier = program(4), wide = program(9);
+  Launch clusters = program(), shared = program();
   clusters.shape.cluster = 4;
   shared.shape.shared_bytes = 1001;
-  barrier.barriers = wide.barriers = 1;
   const std::vector<std::string> found{
       reason_of(of_kind(Launch::Kind::product)),
       reason_of(of_kind(Launch::Kind::function)),
@@ -127,20 +125,17 @@ TEST(SuperReasons, EachIsReached) {
       reason_of(of_kind(Launch::Kind::fill)),
       reason_of(clusters),
       reason_of(shared),
-      reason_of(barrier),
-      reason_of(wide),
       reason_of(program(101)),
-      info_text(why_apart(program(), {0, false, {"streams on its own"}}, {}, gpu)),
-      reason_of(program(), false, "", {.calls = false, .links = false}),
-      info_text(why_apart(clusters, {.loss = 12e-6}, {}, gpu)),
+      info_text(why_apart(program(), {0, false, {"streams on its own"}}, gpu)),
+      reason_of(program(), false, {.calls = false, .links = false}),
+      info_text(why_apart(clusters, {.loss = 12e-6}, gpu)),
   };
-  EXPECT_EQ(
-      found,
-      (std::vector<std::string>{
-          "vendor-product", "outside-code", "host-work", "fill", "clusters: clusters of 4",
-          "shared-memory: 1001 bytes, at most 1000", "narrow-barrier: 4 items, 8 blocks",
-          "wide-barrier: 9 items, 8 blocks", "many-items: 101, at most 100", "form: streams on its own", "architecture",
-          "loss: 12 us a run by forecast, so that kernels were chosen that are faster alone: clusters of 4"}));
+  EXPECT_EQ(found,
+            (std::vector<std::string>{
+                "vendor-product", "outside-code", "host-work", "fill", "clusters: clusters of 4",
+                "shared-memory: 1001 bytes, at most 1000", "many-items: 101, at most 100", "form: streams on its own",
+                "architecture",
+                "loss: 12 us a run by forecast, so that kernels were chosen that are faster alone: clusters of 4"}));
   std::set<std::string> ids;
   for (const std::string& text : found) ids.insert(text.substr(0, text.find(':')));
   for (const SuperReasonInfo& info : super_reasons()) {
@@ -149,52 +144,21 @@ TEST(SuperReasons, EachIsReached) {
   }
 }
 
-TEST(SuperReasons, OptionsAndDevicesLetMoreJoin) {
-  Launch barrier = program(4);
-  barrier.barriers = 1;
-  EXPECT_EQ(reason_of(barrier, false, "feed-sync-all=1"), "joins");
-  EXPECT_EQ(reason_of(barrier, false, "width=4"), "joins");
+TEST(SuperReasons, TheCpuTakesCallsOfItsOwnKernels) {
   EXPECT_EQ(reason_of(program()), "joins");
-  EXPECT_EQ(reason_of(of_kind(Launch::Kind::call), false, "", {.calls = true}), "joins") << "the CPU's own kernels";
-  EXPECT_EQ(reason_of(of_kind(Launch::Kind::call), true, "", {.calls = true}), "outside-code");
+  EXPECT_EQ(reason_of(of_kind(Launch::Kind::call), false, {.calls = true}), "joins");
+  EXPECT_EQ(reason_of(of_kind(Launch::Kind::call), true, {.calls = true}), "outside-code");
 }
 
-/// Three tasks, of which the second synchronises its 4 items twice, for a GPU that runs 8 blocks.
-struct Synchronising {
-  std::byte memory[3] = {};
-  Plan plan;
-  std::vector<SuperStep> steps;
-
-  Synchronising() {
-    plan.want_ranges(true);
-    for (std::size_t step = 0; step < 3; ++step) {
-      plan.begin_step(step);
-      Launch launch = program(step == 1 ? 4 : 20);
-      launch.barriers = step == 1 ? 2 : 0;
-      plan.add_program(launch, {});
-      const ByteRange read{memory + (step + 2) % 3, 1}, written{memory + step, 1};
-      plan.declare({&read, 1}, {&written, 1});
-      steps.push_back({0, false});
-    }
-  }
-  SuperFormation formation(const std::string& options) const {
-    return form_regions(plan, steps, {{"all", options}}, gpu);
-  }
-};
-
-TEST(FeedSyncAll, ATaskThatSynchronisesIsRefusedOrJoins) {
-  const Synchronising graph;
-  const SuperFormation refused = graph.formation("");
-  ASSERT_EQ(refused.breaks.size(), 1u);
-  EXPECT_EQ(info_text(refused.breaks[0]), "narrow-barrier: 4 items, 8 blocks");
-  EXPECT_EQ(refused.regions.size(), 2u) << "before it and behind it";
-  for (const std::string options :
-       {"feed-sync-all=1", "feed-sync-all=1:width=6", "feed-sync-all=1:width=4", "feed-sync-all=1:width=99"}) {
-    const SuperFormation formation = graph.formation(options);
-    ASSERT_EQ(formation.regions.size(), 1u) << options;
-    const SuperRegion& region = formation.regions[0];
-    EXPECT_EQ(region.blocks, options.ends_with("6") ? 6u : options.ends_with("4") ? 4u : 8u);
-  }
+TEST(SuperRegions, AreAsWideAsTheDeviceAndTheOption) {
+  const auto blocks = [](const std::string& options) {
+    Marked marked("a");
+    marked.super_kernels[0].options = options;
+    return marked.formation().regions.at(0).blocks;
+  };
+  EXPECT_EQ(blocks(""), 8u);
+  EXPECT_EQ(blocks("width=6"), 6u);
+  EXPECT_EQ(blocks("width=99"), 8u);
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ TEST(SuperKernelSelection, WrongOnesAreRefused) {
   EXPECT_EQ(error({":x", ""}), "super-kernel: expected decode, layer, none or NAME:PATTERN, found ':x'");
   EXPECT_EQ(error({"x:", ""}), "super-kernel: expected decode, layer, none or NAME:PATTERN, found 'x:'");
   EXPECT_EQ(error({"", "width=2"}), "super-kernel options: expected a super-kernel beside them, found 'width=2' alone");
-  EXPECT_EQ(error({"decode", "width=two"}), "super-kernel option width: expected 0..1048576, found \"two\"");
+  EXPECT_EQ(error({"decode", "width=two"}), "super-kernel option width: expected 0 to 1048576, found \"two\"");
   EXPECT_EQ(error({"x:layers.7.*", ""}),
             "super-kernel: expected 'x:layers.7.*' to fit a node of graph 'chain', found none among 8");
 }

@@ -1,5 +1,5 @@
-// Options as rows of tables: engine_options.inc and sampling_options.inc. What the command line, C and Python take,
-// their messages and docs/reference/options.md come from the rows.
+// Options as rows of tables: of models, of generation, of super-kernels. What the command line, C and Python take,
+// their messages and reference pages come from the rows.
 #pragma once
 
 #include <array>
@@ -62,9 +62,13 @@ struct OptionRow {
 struct OptionTable {
   std::span<const OptionRow> rows;
   const void* defaults;
+  std::string_view subject = {};  ///< "super-kernel ", in messages
+  char separator = ';';           ///< between options of a text
 
   auto begin() const { return rows.begin(); }
   auto end() const { return rows.end(); }
+  /// "max_context", "super-kernel option width": in messages.
+  std::string called(const OptionRow& row) const;
   /// Throws Error naming the rows that there are.
   const OptionRow& at(std::string_view name) const;
 };
@@ -74,11 +78,11 @@ std::string option_text(const OptionRow& row, const void* options);
 /// Sets an option that a text has the value of; "" leaves it as it is. Throws Error naming it as `called`. Ranges are
 /// checked by check_range().
 void set_option(const OptionRow& row, void* options, std::string_view called, std::string_view value);
-/// Sets options of "name=value;name=value". Throws Error naming the option: one that the table has not, that C and
-/// Python do not have, that is there twice, or whose value it does not take.
+/// Sets options of "name=value;name=value", with the table's separator. Throws Error naming the option: one that the
+/// table has not, that C and Python do not have, that is there twice, or whose value it does not take.
 void set_options(const OptionTable& table, void* options, std::string_view text);
-/// Throws Error where a number is out of its range.
-void check_range(const OptionRow& row, const void* options);
+/// Throws Error naming the option as `called` where a number is out of its range.
+void check_range(const OptionRow& row, const void* options, std::string_view called);
 
 /// An option for readers.
 struct OptionText {

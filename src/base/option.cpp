@@ -1,4 +1,4 @@
-#include "model/option.hpp"
+#include "base/option.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -76,7 +76,11 @@ const OptionRow& OptionTable::at(std::string_view name) const {
   std::string known;
   for (const OptionRow& row : rows)
     if (row.use == OptionUse::everywhere) known += fmt::format("{}{}", known.empty() ? "" : ", ", row.name);
-  fail(Status::invalid_argument, "options: expected one of {}, found {}", known, quote(name));
+  fail(Status::invalid_argument, "{}options: expected one of {}, found {}", subject, known, quote(name));
+}
+
+std::string OptionTable::called(const OptionRow& row) const {
+  return subject.empty() ? std::string(row.name) : fmt::format("{}option {}", subject, row.name);
 }
 
 std::string option_text(const OptionRow& row, const void* options) {
@@ -100,27 +104,28 @@ void set_option(const OptionRow& row, void* options, std::string_view called, st
 void set_options(const OptionTable& table, void* options, std::string_view text) {
   std::set<std::string_view> given;
   for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find(';', begin), text.size());
+    const std::size_t end = std::min(text.find(table.separator, begin), text.size());
     const std::string_view part = text.substr(begin, end - begin);
     begin = end + 1;
     const std::size_t equals = part.find('=');
-    require(equals != std::string_view::npos, "options: expected name=value;name=value, found {}", quote(part));
+    require(equals != std::string_view::npos, "{}options: expected name=value{}name=value, found {}", table.subject,
+            table.separator, quote(part));
     const OptionRow& row = table.at(part.substr(0, equals));
     require(row.use != OptionUse::with_handle, "options: expected {} of the handle, found it here", row.name);
     require(row.use != OptionUse::command_line, "options: expected no {} here, found it", row.name);
-    require(given.insert(row.name).second, "options: expected {} once, found it twice", row.name);
-    set_option(row, options, row.name, part.substr(equals + 1));
+    require(given.insert(row.name).second, "{}options: expected {} once, found it twice", table.subject, row.name);
+    set_option(row, options, table.called(row), part.substr(equals + 1));
   }
 }
 
-void check_range(const OptionRow& row, const void* options) {
+void check_range(const OptionRow& row, const void* options, std::string_view called) {
   const OptionValues& v = row.values;
   const OptionField field = field_of(row, options);
   const auto check = [&](auto number) {
     if constexpr (std::is_arithmetic_v<std::remove_pointer_t<decltype(number)>>) {
       const auto value = static_cast<double>(*number);
       require(v.least == v.most || ((v.is_open ? value > v.least : value >= v.least) && value <= v.most),
-              "{}: expected {}, found {}", row.name, values_of(row, field), *number);
+              "{}: expected {}, found {}", called, values_of(row, field), *number);
     }
   };
   std::visit(check, field);
