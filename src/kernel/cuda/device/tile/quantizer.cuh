@@ -198,4 +198,28 @@ class Quantizer {
   bool ordinary_, finite_;
 };
 
+/// The largest magnitude of a thread's numbers; NaN where any is.
+template <int Rows, int Width>
+CERMET_DEVICE float largest_magnitude(const float (&v)[Rows][Width]) {
+  float largest = 0;
+#pragma unroll
+  for (int j = 0; j < Rows; ++j)
+#pragma unroll
+    for (int i = 0; i < Width; ++i) largest = max_or_nan(largest, fabsf(v[j][i]));
+  return fabsf(largest);
+}
+
+/// Quantizes a thread's numbers with the scale of a row, whose largest magnitude is given; returns the scale. Exact: as
+/// dynamic_quant rounds, otherwise as norms that quantize. store(j, values): those of v[j].
+template <QuantizedFormat F, bool Exact, int Rows, int Width, class Store>
+CERMET_DEVICE float quantize_numbers(float (&v)[Rows][Width], float largest, Store&& store) {
+  const QuantizationParams scale = quantization_params<F>({largest, 0});
+  const Quantizer<F, Exact> quantizer(scale);
+#pragma unroll
+  for (int j = 0; j < Rows; ++j) quantizer.make_ordinary(v[j]);
+#pragma unroll
+  for (int j = 0; j < Rows; ++j) store(j, quantizer.template quantize_scaled<true>(v[j]));
+  return scale.scale;
+}
+
 }  // namespace cermet
