@@ -21,12 +21,12 @@
 //              multiply_promoted()   fp8, which the tensor cores add with 14 significant bits: sums move to float32
 //                                    registers every few stages, scaled where scales cover blocks of k
 //   Variants   a_parts: a is a sum of matrices; dual: two weights; groups (groups.cuh); rows of a that are the windows
-//              of a convolution or that a gate multiplies (hopper_rows.cuh)
+//              of a convolution or that a gate multiplies (hopper_variants.cuh)
 #pragma once
 
 #include "kernel/cuda/device/gemm/groups.cuh"
 #include "kernel/cuda/device/gemm/hopper_epilogue.cuh"
-#include "kernel/cuda/device/gemm/hopper_rows.cuh"
+#include "kernel/cuda/device/gemm/hopper_variants.cuh"
 #include "kernel/cuda/device/overlap.cuh"
 #include "kernel/cuda/device/ptx/mbarrier.cuh"
 #include "kernel/cuda/device/ptx/wgmma.cuh"
