@@ -316,6 +316,18 @@ CERMET_DEVICE Vector<T, Width> from_floats(const float (&v)[Width]) {
   return result;
 }
 
+/// The first type where Condition holds, otherwise the second.
+template <bool Condition, class First, class Second>
+struct EitherOf {
+  using type = First;
+};
+template <class First, class Second>
+struct EitherOf<false, First, Second> {
+  using type = Second;
+};
+template <bool Condition, class First, class Second>
+using Either = typename EitherOf<Condition, First, Second>::type;
+
 /// Loops whose counter is a constant, so that each turn is its own code: a number that a generic lambda takes as a
 /// constant; calls body(Constant<0>), body(Constant<1>), ..
 template <int I>

@@ -1,32 +1,42 @@
-// Rows of a in the Hopper GEMM (hopper.cuh) that are not plain rows of a matrix: the windows of a convolution, which
-// the producer gathers with im2col tensor maps, and rows that a gate multiplies, column by column, which a consumer
-// warpgroup scales where they wait in shared memory.
+// Variants of the Hopper GEMM (hopper.cuh) with loads or a mainloop of their own. K: the kernel.
+//
+//   WindowTile         a is the windows of a convolution, which the producer gathers with im2col tensor maps
+//   GatedMainloop      a gate multiplies rows of a, column by column: a consumer warpgroup scales them where they wait
+//                      in shared memory
+//   PromotedMainloop   fp8, which the tensor cores add with 14 significant bits: sums move to float32 registers every
+//                      few stages, scaled where scales cover blocks of k
 #pragma once
 
 #include "kernel/cuda/device/gemm/hopper.hpp"
 #include "kernel/cuda/device/gemm/hopper_epilogue.cuh"
+#include "kernel/cuda/device/ptx/mbarrier.cuh"
+#include "kernel/cuda/device/ptx/wgmma.cuh"
 
 #if CERMET_ARCH >= 900
 namespace cermet::gemm {
 
 /// The windows that a tile begins with: reduction steps are loaded tap by tap.
-template <HopperConfig C, int BlockK>
-struct WindowRows {
-  static constexpr HopperWindows windows = C.windows;
-  static constexpr int tap_tiles = max_of(1, windows.channels / BlockK);
+template <class K>
+struct WindowTile {
+  static constexpr HopperWindows windows = K::config.windows;
+  static constexpr int tap_tiles = max_of(1, windows.channels / K::block_k);
+  const HopperParams& p;
+  const typename K::Shared& shared;
   int w, h, sample;
 
-  CERMET_DEVICE WindowRows(const HopperParams& p, int row) {
-    const int line = row / p.window_columns;
-    w = row % p.window_columns * windows.stride_w - windows.before_w;
+  CERMET_DEVICE WindowTile(const HopperParams& p, const typename K::Shared& shared, const typename K::Tile& tile)
+      : p(p), shared(shared) {
+    const int line = tile.row / p.window_columns;
+    w = tile.row % p.window_columns * windows.stride_w - windows.before_w;
     h = line % p.window_rows * windows.stride_h - windows.before_h;
     sample = line / p.window_rows;
   }
-  /// a: (BLK_M, BLK_K)
-  CERMET_DEVICE void load(const HopperParams& p, int kt, char* a, uint64_t* full) const {
+  CERMET_DEVICE uint32_t stage_bytes() const { return K::a_bytes; }
+  CERMET_DEVICE void load(int kt, int stage) const {
     const int tap = kt / tap_tiles;
-    ptx::tma_load_windows(a, &p.a, kt % tap_tiles * BlockK, w, h, sample, tap % windows.kernel_w * windows.dilation_w,
-                          tap / windows.kernel_w * windows.dilation_h, full);
+    ptx::tma_load_windows(shared.a(stage, 0), &p.a, kt % tap_tiles * K::block_k, w, h, sample,
+                          tap % windows.kernel_w * windows.dilation_w, tap / windows.kernel_w * windows.dilation_h,
+                          shared.full + stage);
   }
 };
 
@@ -85,6 +95,107 @@ struct GatedRows {
       *at = v;
     }
     ptx::fence_async_shared();
+  }
+};
+
+template <class K>
+struct GatedMainloop {
+  using Total = typename K::Sum;
+
+  template <class Team>
+  static CERMET_DEVICE void multiply(const HopperParams& p, const typename K::Shared& shared, Team team, int warpgroup,
+                                     const typename K::Tile& tile, int, typename K::Slot slot,
+                                     Total (&total)[K::b_parts][K::acc_size]) {
+    GatedRows<typename K::A, K::config.k> gate(p, tile.row + warpgroup * 64, static_cast<int>(team.rank()) % 128);
+    gate.load(0);
+    K::multiply(shared, warpgroup, slot, total, [&](int kt, int stage) {
+      gate.scale(shared.a(stage, 0) + warpgroup * 64 * K::row_bytes);
+      if (kt + 1 < K::k_tiles) gate.load(kt + 1);
+      team.sync_part(warpgroup, 128);
+    });
+  }
+};
+
+/// Sums of a few stages as they are.
+template <class K>
+struct NoScales {
+  CERMET_DEVICE NoScales(const HopperParams&, const typename K::Tile&, int) {}
+  CERMET_DEVICE void load(const HopperParams&, int) {}
+  CERMET_DEVICE float scaled(int, int, float term) const { return term; }
+};
+
+/// Scales of blocks of 128 reduction steps, which are those of a stage.
+template <class K>
+struct BlockScales {
+  const float *row_scale, *column_scale;
+  int row, rows_end;                 ///< the thread's first, and the end of the group's
+  float left[2], right[K::b_parts];  ///< of the thread's rows, of the tile's columns
+
+  /// first: the warp's first row.
+  CERMET_DEVICE BlockScales(const HopperParams& p, const typename K::Tile& tile, int first)
+      : row(first + static_cast<int>(lane_index()) / 4), rows_end(tile.rows_end) {
+    column_scale = p.column_scale + tile.group * p.column_scale_group + tile.n / 128 * p.column_scale_step;
+    row_scale = p.row_scale + static_cast<int64_t>(row) * p.row_scale_step;
+  }
+  CERMET_DEVICE void load(const HopperParams& p, int kt) {
+    left[0] = left[1] = 1.0f;
+#pragma unroll
+    for (int part = 0; part < K::b_parts; ++part) right[part] = 1.0f;
+    if constexpr (K::config.column_scale)
+#pragma unroll
+      for (int part = 0; part < K::b_parts; ++part)
+        right[part] = column_scale[part * (K::config.n / 128) * p.column_scale_step + kt];
+    if constexpr (K::config.row_scale)
+#pragma unroll
+      for (int h = 0; h < 2; ++h)
+        if (row + 8 * h < rows_end) left[h] = row_scale[8 * h * p.row_scale_step + kt * p.row_scale_block];
+  }
+  /// Of sum `i` of a part of b.
+  CERMET_DEVICE float scaled(int part, int i, float term) const {
+    return __fmul_rn(left[i / 2 % 2], __fmul_rn(right[part], term));
+  }
+};
+
+template <class K>
+struct PromotedMainloop {
+  using Total = float;  // also of int8
+  using Scales = Either<K::config.blocked, BlockScales<K>, NoScales<K>>;
+  static constexpr int promote = K::config.blocked ? 1 : K::config.promote, k_tiles = K::k_tiles;
+  static constexpr int b_parts = K::b_parts, acc_size = K::acc_size;
+
+  /// row: the warp's first.
+  template <class Team>
+  static CERMET_DEVICE void multiply(const HopperParams& p, const typename K::Shared& shared, Team, int warpgroup,
+                                     const typename K::Tile& tile, int row, typename K::Slot slot,
+                                     Total (&total)[b_parts][acc_size]) {
+    typename K::Sum acc[b_parts][acc_size];
+    Scales scales(p, tile, row);
+#pragma unroll
+    for (int i = 0; i < b_parts * acc_size; ++i)
+      total[i / acc_size][i % acc_size] = -0.0f;  // added to anything gives that
+#pragma unroll 1
+    for (int kt = 0; kt < k_tiles; kt += promote) {
+      scales.load(p, kt);
+      int stages[promote];
+#pragma unroll
+      for (int i = 0; i < promote; ++i) {
+        if (k_tiles % promote != 0 && kt + i >= k_tiles) break;
+        stages[i] = slot.stage;
+        ptx::mbarrier_wait(shared.full + slot.stage, slot.phase);
+        K::multiply_stage(shared, warpgroup, slot.stage, i > 0, acc);
+        slot.advance();
+      }
+      ptx::wgmma_wait<0>();
+#pragma unroll
+      for (int i = 0; i < promote; ++i)
+        if (k_tiles % promote == 0 || kt + i < k_tiles) K::release(shared, stages[i]);
+#pragma unroll
+      for (int i = 0; i < b_parts * acc_size; ++i) {
+        const int part = i / acc_size, at = i % acc_size;
+        const float term = scales.scaled(part, i, static_cast<float>(acc[part][at]));
+        total[part][at] = __fadd_rn(total[part][at], term);
+      }
+    }
   }
 };
 

@@ -1,5 +1,5 @@
-// GEMV of a mixture's rows, each with the weight of its expert. Up to 32 pairs of a token and a chosen expert are sorted
-// here, by each warp for itself (moe_permute); before that, the experts of the only token may be chosen here
+// GEMV of a mixture's rows, each with the weight of its expert. Up to 32 pairs of a token and a chosen expert are
+// sorted here, by each warp for itself (moe_permute); before that, the experts of the only token may be chosen here
 // (topk_gating).
 #pragma once
 
