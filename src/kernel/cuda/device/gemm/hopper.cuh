@@ -276,6 +276,7 @@ struct Hopper {
     release(shared, previous);
   }
 
+  /// Total: the sums that the epilogue gets, here those in the accumulators.
   struct PlainMainloop {
     using Total = Sum;
     template <class Team>

@@ -101,7 +101,6 @@ struct GatedRows {
 template <class K>
 struct GatedMainloop {
   using Total = typename K::Sum;
-
   template <class Team>
   static CERMET_DEVICE void multiply(const HopperParams& p, const typename K::Shared& shared, Team team, int warpgroup,
                                      const typename K::Tile& tile, int, typename K::Slot slot,
