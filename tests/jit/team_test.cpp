@@ -20,8 +20,8 @@ constexpr std::array<std::string_view, 9> forbidden{"threadIdx",     "blockIdx",
                                                     "named_barrier", "bar.sync",      "__shared__"};
 
 /// Files that implement teams and the entry of tasks.
-constexpr std::array<std::string_view, 6> implement{"team.cuh", "entry.cuh",     "overlap.cuh",
-                                                    "walk.cuh", "walk_seam.cuh", "ptx/barrier.cuh"};
+constexpr std::array<std::string_view, 5> implement{"team.cuh", "entry.cuh", "overlap.cuh", "walk.cuh",
+                                                    "ptx/barrier.cuh"};
 
 /// "file: line N: word" for each use in a text, comments included.
 std::vector<std::string> uses_in(std::string_view file, std::string_view text) {

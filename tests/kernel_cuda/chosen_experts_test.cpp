@@ -1,6 +1,6 @@
 // A token's experts on a GPU: chosen, sorted and multiplied with in one launch, of which the next reads them before it
 // waits.
-#include "kernel/cuda/device/gemv/grouped.hpp"
+#include "kernel/cuda/device/gemv/routed.hpp"
 #include "tests/kernel_cuda/region_case.hpp"
 #include "tests/kernel_cuda/region_data.hpp"
 #include "tests/support/decode_regions.hpp"

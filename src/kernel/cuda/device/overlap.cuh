@@ -1,8 +1,7 @@
 // When the launch after a task's may start (sm_90 and later, where launches overlap), and what a task does meanwhile.
 #pragma once
 
-#include "kernel/cuda/device/types.cuh"
-#include "kernel/cuda/device/walk_seam.cuh"
+#include "kernel/cuda/device/team.cuh"
 
 namespace cermet {
 

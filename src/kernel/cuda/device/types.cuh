@@ -236,6 +236,98 @@ struct alignas(sizeof(T) * N) Vector {
 template <class T>
 inline constexpr int per_16_bytes = 16 / static_cast<int>(sizeof(T));
 
+template <class T>
+struct IsBf16 {
+  static constexpr bool value = false;
+};
+template <>
+struct IsBf16<bf16> {
+  static constexpr bool value = true;
+};
+
+template <class T>
+struct IsF16 {
+  static constexpr bool value = false;
+};
+template <>
+struct IsF16<f16> {
+  static constexpr bool value = true;
+};
+
+/// A vector as 32-bit words.
+template <int Count>
+struct Words {
+  uint32_t at[Count];
+};
+
+template <class T, int Width>
+CERMET_DEVICE void to_floats(const Vector<T, Width>& raw, float (&v)[Width]) {
+  if constexpr (IsBf16<T>::value && Width % 2 == 0) {  // one instruction each
+    const auto words = __builtin_bit_cast(Words<Width / 2>, raw);
+#pragma unroll
+    for (int k = 0; k < Width; k += 2) {
+      v[k] = __uint_as_float(words.at[k / 2] << 16);
+      v[k + 1] = __uint_as_float(words.at[k / 2] & 0xffff0000u);
+    }
+  } else {
+#pragma unroll
+    for (int k = 0; k < Width; ++k) v[k] = to_float(raw[k]);
+  }
+}
+
+/// Two neighbours at once: the instruction packs both.
+CERMET_DEVICE void from_floats(float low, float high, bf16* to) {
+#if CERMET_ARCH >= 800
+  uint32_t pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  to[0].bits = static_cast<uint16_t>(pair);
+  to[1].bits = static_cast<uint16_t>(pair >> 16);
+#else
+  to[0] = from_float<bf16>(low);
+  to[1] = from_float<bf16>(high);
+#endif
+}
+CERMET_DEVICE void from_floats(float low, float high, f16* to) {
+#if CERMET_ARCH >= 800
+  uint32_t pair;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  to[0].bits = static_cast<uint16_t>(pair);
+  to[1].bits = static_cast<uint16_t>(pair >> 16);
+#else
+  to[0] = from_float<f16>(low);
+  to[1] = from_float<f16>(high);
+#endif
+}
+template <class T>
+CERMET_DEVICE void from_floats(float low, float high, T* to) {
+  to[0] = from_float<T>(low);
+  to[1] = from_float<T>(high);
+}
+
+template <class T, int Width>
+CERMET_DEVICE Vector<T, Width> from_floats(const float (&v)[Width]) {
+  Vector<T, Width> result;
+  if constexpr (Width == 1) {
+    result[0] = from_float<T>(v[0]);
+  } else {
+#pragma unroll
+    for (int k = 0; k < Width; k += 2) from_floats(v[k], v[k + 1], &result[k]);
+  }
+  return result;
+}
+
+/// The first type where Condition holds, otherwise the second.
+template <bool Condition, class First, class Second>
+struct EitherOf {
+  using type = First;
+};
+template <class First, class Second>
+struct EitherOf<false, First, Second> {
+  using type = Second;
+};
+template <bool Condition, class First, class Second>
+using Either = typename EitherOf<Condition, First, Second>::type;
+
 /// Loops whose counter is a constant, so that each turn is its own code: a number that a generic lambda takes as a
 /// constant; calls body(Constant<0>), body(Constant<1>), ..
 template <int I>

@@ -138,7 +138,7 @@ Program Gemv::program(const Region& region, bool aligned) const {
     header = "rope";
     variant = fmt::format(", cermet::gemv::Rope<cermet::rotation::Config{}>", config_text(heads_->config(region)));
   } else if (prologue.permute) {
-    header = "grouped";
+    header = "routed";
     variant = fmt::format(", cermet::gemv::Routed<cermet::gemv::Routing{}>", config_text(prologue.routing()));
   } else if (product_.at.offsets >= 0) {
     header = "grouped";

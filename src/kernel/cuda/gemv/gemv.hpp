@@ -49,7 +49,7 @@ class Gemv {
   void set_weights(const LaunchArgs& args, gemv::Params& p) const;
   void set_scales(const LaunchArgs& args, gemv::Params& p) const;
   void set_routing(const LaunchArgs& args, gemv::Params& p) const;
-  void run(const LaunchArgs& args, const gemv::RopeParams& p, std::size_t first_program) const;
+  void run(const LaunchArgs& args, const rotation::WithOperands<gemv::Params>& p, std::size_t first_program) const;
   Program program(const Region& region, bool aligned) const;
 
   std::optional<RotatedHeads> heads_;

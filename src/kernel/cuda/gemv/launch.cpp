@@ -116,7 +116,7 @@ void Gemv::launch(const LaunchArgs& args, std::size_t first_program) const {
     ++axes.rank;
   }
 
-  gemv::RopeParams p{};
+  rotation::WithOperands<gemv::Params> p{};
   set_weights(args, p);
   set_scales(args, p);
   set_routing(args, p);
@@ -179,7 +179,7 @@ void Gemv::launch(const LaunchArgs& args, std::size_t first_program) const {
   }
 }
 
-void Gemv::run(const LaunchArgs& args, const gemv::RopeParams& p, std::size_t first_program) const {
+void Gemv::run(const LaunchArgs& args, const rotation::WithOperands<gemv::Params>& p, std::size_t first_program) const {
   const std::size_t program = first_program + (aligned_ && !p.aligned ? 1 : 0);
   if (heads_) return args.queue->run(program, p.shares, p);
   if (gating_) args.queue->run(program, p.shares, gemv::GatedParams{p, gating_->params(args)});

@@ -1,10 +1,10 @@
 // What a GEMV computes before its product: nodes of a region whose last makes the rows of x (device/gemv/prologue.cuh,
-// device/gemv/grouped.cuh).
+// device/gemv/routed.cuh).
 #pragma once
 
 #include <array>
 
-#include "kernel/cuda/device/gemv/grouped.hpp"
+#include "kernel/cuda/device/gemv/routed.hpp"
 #include "kernel/decline.hpp"
 #include "kernel/kernel.hpp"
 #include "op/schema/region.hpp"

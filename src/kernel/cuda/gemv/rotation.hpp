@@ -2,7 +2,7 @@
 // launch is given (device/gemv/rope.cuh).
 #pragma once
 
-#include "kernel/cuda/device/gemv/rope.hpp"
+#include "kernel/cuda/device/tile/rotation.hpp"
 #include "kernel/decline.hpp"
 #include "kernel/kernel.hpp"
 #include "op/kv_cache.hpp"

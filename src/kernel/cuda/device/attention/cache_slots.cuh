@@ -32,19 +32,6 @@ CERMET_DEVICE float scale_of(float* scale_at, float largest) {
   }
 }
 
-/// Address of a slot's vector, and of its scale.
-template <class To>
-struct SlotPlace {
-  To* vector;
-  float* scale;
-};
-template <class To>
-CERMET_DEVICE SlotPlace<To> slot_place(const Cache& c, int64_t slot, int block, int head) {
-  const int64_t page = slot / block, row = slot % block;
-  return {static_cast<To*>(c.data) + page * c.page_stride + row * c.row_stride + head * c.head_stride,
-          c.scale + page * c.scale_page_stride + row * c.scale_row_stride + head * c.scale_head_stride};
-}
-
 /// A warp stores the vector from[0 .. Size) in its slot.
 template <int Size, int Width, Scales S, class From, class To>
 CERMET_DEVICE void write_vector(const From* from, const SlotPlace<To>& place) {

@@ -18,6 +18,19 @@ struct Cache {
   int64_t page_stride, row_stride, head_stride, scale_page_stride, scale_row_stride, scale_head_stride;
 };
 
+/// Address of a slot's vector, and of its scale.
+template <class To>
+struct SlotPlace {
+  To* vector;
+  float* scale;
+};
+template <class To>
+CERMET_HOST_DEVICE SlotPlace<To> slot_place(const Cache& c, int64_t slot, int block, int head) {
+  const int64_t page = slot / block, row = slot % block;
+  return {static_cast<To*>(c.data) + page * c.page_stride + row * c.row_stride + head * c.head_stride,
+          c.scale + page * c.scale_page_stride + row * c.scale_row_stride + head * c.scale_head_stride};
+}
+
 /// Most tokens of a work item.
 inline constexpr int most_item_tokens = 32;
 /// Shared memory in which their slots are collected.

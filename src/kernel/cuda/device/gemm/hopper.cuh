@@ -17,31 +17,20 @@
 //              consume()   starts the loads of E's operands; the mainloop waits for full[stage], multiplies by wgmma,
 //                          arrives at empty[stage]; then the epilogue (hopper_epilogue.cuh) sends the rows out, while
 //                          the producer runs ahead into the block's next tile
-//   Mainloops  multiply()            sums stay in the accumulators of wgmma
-//              multiply_promoted()   fp8, which the tensor cores add with 14 significant bits: sums move to float32
-//                                    registers every few stages, scaled where scales cover blocks of k
-//   Variants   a_parts: a is a sum of matrices; dual: two weights; groups (groups.cuh); rows of a that are the windows
-//              of a convolution or that a gate multiplies (hopper_rows.cuh)
+//   Variants   a_parts: a is a sum of matrices; dual: two weights; groups (groups.cuh). Those with loads or a mainloop
+//              of their own are in hopper_variants.cuh: WindowTile, a is the windows of a convolution; GatedMainloop, a
+//              gate multiplies it; PromotedMainloop, sums of fp8 move from the accumulators of wgmma, which have 14
+//              significant bits, to float32 registers
 #pragma once
 
 #include "kernel/cuda/device/gemm/groups.cuh"
 #include "kernel/cuda/device/gemm/hopper_epilogue.cuh"
-#include "kernel/cuda/device/gemm/hopper_rows.cuh"
+#include "kernel/cuda/device/gemm/hopper_variants.cuh"
 #include "kernel/cuda/device/overlap.cuh"
 #include "kernel/cuda/device/ptx/mbarrier.cuh"
 #include "kernel/cuda/device/ptx/wgmma.cuh"
 
 namespace cermet::gemm {
-
-/// Type of the sums that the epilogue gets: promoted ones are float32, also those of int8.
-template <bool Promoted, class Sum>
-struct FinalSum {
-  using type = Sum;
-};
-template <class Sum>
-struct FinalSum<true, Sum> {
-  using type = float;
-};
 
 /// Which tile of y an item is. A whole warp constructs it.
 template <HopperConfig C>
@@ -89,6 +78,7 @@ struct Hopper {
   using Sum = typename Mma::Sum;
   using Tile = TileCoord<C>;
 
+  static constexpr HopperConfig config = C;
   static constexpr int b_parts = C.dual ? 2 : 1;
   static constexpr bool ungrouped = !C.batched && !C.grouped;
   static constexpr HopperShape shape{C.block_m,   C.block_n,           C.a_parts, b_parts,
@@ -100,7 +90,6 @@ struct Hopper {
   static constexpr int k_tiles = static_cast<int>(div_up(C.k, block_k));
   static constexpr int acc_size = C.block_n / 2;                             // sums of a thread, of each part of b
   static constexpr int box_rows = C.few_rows ? hopper_few_rows : C.block_m;  // rows of a that a bulk copy takes
-  static constexpr int promote = C.blocked ? 1 : C.promote;
   /// Stages of b to preload. They are ahead of a in the queue of the copies, as prefetches to the L2 would be; four
   /// keep the memory busy until earlier launches have ended.
   static constexpr int preloads = C.preload_b ? min_of(4, min_of(C.stages, k_tiles)) : 0;
@@ -110,7 +99,7 @@ struct Hopper {
   static_assert(!C.preload_b || ungrouped || C.few_rows);
   static_assert(!C.few_rows || (C.grouped && C.block_m % box_rows == 0));
   static_assert(!C.unweighted || C.few_rows);
-  static_assert(!C.gated || (sizeof(A) == 2 && promote == 0 && C.a_parts == 1 && ungrouped));
+  static_assert(!C.gated || (sizeof(A) == 2 && C.promote == 0 && C.a_parts == 1 && ungrouped));
   static_assert(!C.blocked || (sizeof(A) == 1 && C.block_n == (C.dual ? 64 : 128)));
   // A tile of either weight is within a block of columns.
   static_assert(!C.blocked || !C.dual || !C.column_scale || C.n % 128 == 0);
@@ -180,43 +169,45 @@ struct Hopper {
     if constexpr (C.dual) ptx::tma_load_2d(shared.b(stage, 1), &p.b_up, kt * block_k, row, full);
   }
 
-  /// The stages of a tile, of which the first `preloaded` have their tiles of b on the way. `boxes` copies of rows of a
-  /// for each part; load_a(kt, stage)
-  template <class LoadA>
-  static CERMET_DEVICE void produce_stages(const Params& p, const Shared& shared, Slot slot, int preloaded, int boxes,
-                                           int b_row, LoadA load_a) {
-    const auto a_stage_bytes = [&] { return static_cast<uint32_t>(boxes * C.a_parts * box_rows * row_bytes); };
+  /// Tiles of a, whose rows are those of a matrix.
+  struct MatrixTile {
+    const Params& p;
+    const Shared& shared;
+    int row, boxes;  ///< boxes: copies of box_rows rows for each part
+
+    CERMET_DEVICE MatrixTile(const Params& p, const Shared& shared, const Tile& tile)
+        : p(p),
+          shared(shared),
+          row(tile.row + (C.batched ? tile.group * p.a_group : 0)),
+          boxes(C.few_rows ? (min_of(tile.rows_end - tile.row, C.block_m) + box_rows - 1) / box_rows : 1) {}
+    CERMET_DEVICE uint32_t stage_bytes() const {
+      return static_cast<uint32_t>(boxes * C.a_parts * box_rows * row_bytes);
+    }
+    CERMET_DEVICE void load(int kt, int stage) const {
+#pragma unroll
+      for (int part = 0; part < C.a_parts; ++part)
+#pragma unroll
+        for (int box = 0; box < C.block_m / box_rows; ++box)
+          if (box < boxes)
+            ptx::tma_load_2d(shared.a(stage, part) + box * box_rows * row_bytes, &p.a, kt * block_k,
+                             row + part * p.a_part + box * box_rows, shared.full + stage);
+    }
+  };
+  using TileOfA = Either<(C.windows.kernel_h > 0), WindowTile<Hopper>, MatrixTile>;
+
+  /// The stages of a tile, of which the first `preloaded` have their tiles of b on the way. b_row: of the weights.
+  static CERMET_DEVICE void produce(const Params& p, const Shared& shared, TileOfA a, int b_row, Slot slot,
+                                    int preloaded) {
     int kt = 0;
-    if constexpr (preloads > 0)
-      for (; kt < preloaded; ++kt, slot.advance()) {
-        ptx::mbarrier_arrive_expect(shared.full + slot.stage, a_stage_bytes());
-        load_a(kt, slot.stage);
-      }
+    for (; kt < preloaded; ++kt, slot.advance()) {
+      ptx::mbarrier_arrive_expect(shared.full + slot.stage, a.stage_bytes());
+      a.load(kt, slot.stage);
+    }
     for (; kt < k_tiles; ++kt, slot.advance()) {
       ptx::mbarrier_wait(shared.empty + slot.stage, slot.phase ^ 1);
-      ptx::mbarrier_arrive_expect(shared.full + slot.stage, a_stage_bytes() + b_parts * b_bytes);
-      load_a(kt, slot.stage);
+      ptx::mbarrier_arrive_expect(shared.full + slot.stage, a.stage_bytes() + b_parts * b_bytes);
+      a.load(kt, slot.stage);
       load_b(p, shared, slot.stage, kt, b_row);
-    }
-  }
-
-  static CERMET_DEVICE void produce(const Params& p, const Shared& shared, const Tile& tile, Slot slot, int preloaded) {
-    const int a_row = tile.row + (C.batched ? tile.group * p.a_group : 0), b_row = tile.n + tile.group * p.b_group;
-    const int boxes = C.few_rows ? (min_of(tile.rows_end - tile.row, C.block_m) + box_rows - 1) / box_rows : 1;
-    if constexpr (C.windows.kernel_h > 0) {
-      const WindowRows<C, block_k> windows(p, tile.row);
-      produce_stages(p, shared, slot, preloaded, boxes, b_row,
-                     [&](int kt, int stage) { windows.load(p, kt, shared.a(stage, 0), shared.full + stage); });
-    } else {
-      produce_stages(p, shared, slot, preloaded, boxes, b_row, [&](int kt, int stage) {
-#pragma unroll
-        for (int part = 0; part < C.a_parts; ++part)
-#pragma unroll
-          for (int box = 0; box < C.block_m / box_rows; ++box)
-            if (box < boxes)
-              ptx::tma_load_2d(shared.a(stage, part) + box * box_rows * row_bytes, &p.a, kt * block_k,
-                               a_row + part * p.a_part + box * box_rows, shared.full + stage);
-      });
     }
   }
 
@@ -250,7 +241,7 @@ struct Hopper {
     }
   }
 
-  // ---- Consumers: mainloops
+  // ---- Consumers: the mainloop
 
   /// Products of one stage, without waiting for them. acc: (b_parts, BLK_N / 2), a thread's share of 64 x BLK_N
   static CERMET_DEVICE void multiply_stage(const Shared& shared, int warpgroup, int stage, bool add,
@@ -285,67 +276,17 @@ struct Hopper {
     release(shared, previous);
   }
 
-  template <class Team>
-  static CERMET_DEVICE void multiply_gated(const Params& p, const Shared& shared, Team team, int warpgroup,
-                                           const Tile& tile, Slot slot, Sum (&acc)[b_parts][acc_size]) {
-    GatedRows<A, C.k> gate(p, tile.row + warpgroup * 64, static_cast<int>(team.rank()) % 128);
-    gate.load(0);
-    multiply(shared, warpgroup, slot, acc, [&](int kt, int stage) {
-      gate.scale(shared.a(stage, 0) + warpgroup * 64 * row_bytes);
-      if (kt + 1 < k_tiles) gate.load(kt + 1);
-      team.sync_part(warpgroup, 128);
-    });
-  }
-
-  /// As multiply, with sums that move to `total` every `promote` stages, scaled where scales are of blocks. `row`: the
-  /// warp's first.
-  static CERMET_DEVICE void multiply_promoted(const Params& p, const Shared& shared, int warpgroup, const Tile& tile,
-                                              Slot slot, int row, float (&total)[b_parts][acc_size]) {
-    Sum acc[b_parts][acc_size];
-    const int lane = static_cast<int>(lane_index());
-    const float* const column_scale =
-        p.column_scale + tile.group * p.column_scale_group + tile.n / 128 * p.column_scale_step;
-    const float* const row_scale = p.row_scale + static_cast<int64_t>(row + lane / 4) * p.row_scale_step;
-#pragma unroll
-    for (int i = 0; i < b_parts * acc_size; ++i)
-      total[i / acc_size][i % acc_size] = -0.0f;  // added to anything gives that
-#pragma unroll 1
-    for (int kt = 0; kt < k_tiles; kt += promote) {
-      float left[2] = {1.0f, 1.0f}, right[b_parts];  // scales of the thread's rows, of the tile's columns
-#pragma unroll
-      for (int part = 0; part < b_parts; ++part) right[part] = 1.0f;
-      if constexpr (C.blocked) {
-        if constexpr (C.column_scale)
-#pragma unroll
-          for (int part = 0; part < b_parts; ++part)
-            right[part] = column_scale[part * (C.n / 128) * p.column_scale_step + kt];
-        if constexpr (C.row_scale)
-#pragma unroll
-          for (int h = 0; h < 2; ++h)
-            if (row + 8 * h + lane / 4 < tile.rows_end)
-              left[h] = row_scale[8 * h * p.row_scale_step + kt * p.row_scale_block];
-      }
-      int stages[promote];
-#pragma unroll
-      for (int i = 0; i < promote; ++i) {
-        if (k_tiles % promote != 0 && kt + i >= k_tiles) break;
-        stages[i] = slot.stage;
-        ptx::mbarrier_wait(shared.full + slot.stage, slot.phase);
-        multiply_stage(shared, warpgroup, slot.stage, i > 0, acc);
-        slot.advance();
-      }
-      ptx::wgmma_wait<0>();
-#pragma unroll
-      for (int i = 0; i < promote; ++i)
-        if (k_tiles % promote == 0 || kt + i < k_tiles) release(shared, stages[i]);
-#pragma unroll
-      for (int i = 0; i < b_parts * acc_size; ++i) {
-        float term = static_cast<float>(acc[i / acc_size][i % acc_size]);
-        if constexpr (C.blocked) term = __fmul_rn(left[i / 2 % 2], __fmul_rn(right[i / acc_size], term));
-        total[i / acc_size][i % acc_size] = __fadd_rn(total[i / acc_size][i % acc_size], term);
-      }
+  /// Total: the sums that the epilogue gets, here those in the accumulators.
+  struct PlainMainloop {
+    using Total = Sum;
+    template <class Team>
+    static CERMET_DEVICE void multiply(const Params&, const Shared& shared, Team, int warpgroup, const Tile&, int,
+                                       Slot slot, Total (&total)[b_parts][acc_size]) {
+      Hopper::multiply(shared, warpgroup, slot, total, [](int, int) {});
     }
-  }
+  };
+  using Mainloop = Either<(C.blocked || C.promote > 0), PromotedMainloop<Hopper>,
+                          Either<C.gated, GatedMainloop<Hopper>, PlainMainloop>>;
 
   // ---- Consumers: a tile
 
@@ -354,7 +295,7 @@ struct Hopper {
                                     Slot slot) {
     constexpr int pieces = shape.pitch() / row_bytes;  // of 128 bytes of a row of results
     constexpr bool whole_tile = shape.bulk_results() && pieces * row_bytes == C.block_n * static_cast<int>(sizeof(Out));
-    using Total = typename FinalSum<(promote > 0), Sum>::type;
+    using Total = typename Mainloop::Total;
     using Epilogue = HopperEpilogue<E, C.block_n, C.n, b_parts, Total, whole_tile>;
     const int warp = static_cast<int>(team.warp()) % 4;
     const int row = tile.row + warpgroup * 64 + warp * 16;                    // of this warp's first
@@ -364,27 +305,18 @@ struct Hopper {
       Epilogue::copy_columns(p.extra, p.column_sums, columns, static_cast<int>(team.rank()) % 128, tile.n, tile.group);
       ptx::cp_async_commit();
     }
-    Sum acc[b_parts][acc_size];                        // (b_parts, BLK_N / 2)
-    float total[b_parts][promote > 0 ? acc_size : 1];  // the same, promoted
-    const auto& sums = [&]() -> const auto& {
-      if constexpr (promote > 0) return total;
-      else return acc;
-    }
-    ();
+    Total total[b_parts][acc_size];                                                              // (b_parts, BLK_N / 2)
     char* const staging = shared.staging + (warpgroup * 4 + warp) * 16 * shape.staging_pitch();  // (16, staging_pitch)
-    Epilogue epilogue{p.extra, columns, sums, row, tile.rows_end, tile.n, tile.group};
+    Epilogue epilogue{p.extra, columns, total, row, tile.rows_end, tile.n, tile.group};
     epilogue.load_rows();
     epilogue.copy_to_staging(staging);
 
     if (C.unweighted && tile.is_unweighted) {
 #pragma unroll
-      for (int i = 0; i < b_parts * acc_size; ++i) {
-        acc[i / acc_size][i % acc_size] = 0;
-        if constexpr (promote > 0) total[i / acc_size][i % acc_size] = 0;
-      }
-    } else if constexpr (promote > 0) multiply_promoted(p, shared, warpgroup, tile, slot, row, total);
-    else if constexpr (C.gated) multiply_gated(p, shared, team, warpgroup, tile, slot, acc);
-    else multiply(shared, warpgroup, slot, acc, [](int, int) {});
+      for (int i = 0; i < b_parts * acc_size; ++i) total[i / acc_size][i % acc_size] = 0;
+    } else {
+      Mainloop::multiply(p, shared, team, warpgroup, tile, row, slot, total);
+    }
 
     if constexpr (shape.vector_bytes > 0) {
       ptx::cp_async_wait<0>();
@@ -405,7 +337,7 @@ struct Hopper {
     }
     if constexpr (epilogue::gives_two<E>) {  // through the memory that the first result has left
       HopperEpilogue<typename E::Second, C.block_n, C.n, b_parts, Total, false> second{
-          p.extra, columns, sums, row, tile.rows_end, tile.n, tile.group};
+          p.extra, columns, total, row, tile.rows_end, tile.n, tile.group};
       second.load_rows();
       ptx::bulk_wait_read<0>();
       using Second = Element<E::Second::out>;
@@ -463,7 +395,8 @@ struct Hopper {
       return;
     }
     if (warpgroup == consumers) {
-      if (team.warp() % 4 == 0 && ptx::elect_one()) produce(p, shared, tile, slot, preloaded);
+      if (team.warp() % 4 == 0 && ptx::elect_one())
+        produce(p, shared, TileOfA(p, shared, tile), tile.n + tile.group * p.b_group, slot, preloaded);
       __syncwarp();
     } else {
       consume(p, shared, team, warpgroup, tile, slot);

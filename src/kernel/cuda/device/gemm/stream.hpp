@@ -20,7 +20,7 @@ struct StreamParams {
 };
 
 /// With rope_and_cache after the product: y are the rotated queries [m, heads, head size].
-struct StreamRotatedParams : StreamParams, rotation::Operands {};
+using StreamRotatedParams = rotation::WithOperands<StreamParams>;
 
 /// What a block has: consumer warpgroups, one for each 64 rows of the weight, in one or two sets that take stages in
 /// turn; then a producer warp of weights, and one of tokens. A warpgroup multiplies 64 rows even where fewer were

@@ -17,8 +17,13 @@
 #pragma once
 
 #include "kernel/cuda/device/gemv/combine.hpp"
-#include "kernel/cuda/device/gemv/prologue.cuh"
+#include "kernel/cuda/device/gemv/pipeline.cuh"
+#include "kernel/cuda/device/gemv/row.cuh"
+#include "kernel/cuda/device/overlap.cuh"
 #include "kernel/cuda/device/ptx/global.cuh"
+#include "kernel/cuda/device/tile/epilogue.cuh"
+#include "kernel/cuda/device/tile/quantizer.cuh"
+#include "kernel/cuda/device/tile/reduce.cuh"
 
 namespace cermet::gemv {
 
@@ -183,7 +188,7 @@ struct CombineBody {
       float numbers[S.warp_pieces][count];
 #pragma unroll
       for (int j = 0; j < S.warp_pieces; ++j) load_floats(x, first_of(j), C.k, numbers[j]);
-      float largest = lanes_reduce<Magnitude, 32>(magnitude(numbers));
+      float largest = lanes_reduce<Magnitude, 32>(largest_magnitude(numbers));
       if constexpr (S.split_k > 1) {
         const int warp = static_cast<int>(Team::warp());
         if (lane_index() == 0) memory.largest[warp] = largest;
@@ -192,7 +197,8 @@ struct CombineBody {
         for (int i = 0; i < S.split_k; ++i)
           largest = Magnitude::combine(largest, memory.largest[warp / S.split_k * S.split_k + i]);
       }
-      return quantize<format, true>(numbers, largest, own.v);
+      return quantize_numbers<format, true>(
+          numbers, largest, [&](int j, const auto& quantized) { keep_quantized<format.dtype>(quantized, own.v[j]); });
     } else if constexpr (integer<C.w>) {
 #pragma unroll
       for (int j = 0; j < S.warp_pieces; ++j)

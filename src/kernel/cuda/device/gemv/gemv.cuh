@@ -1,5 +1,5 @@
 // GEMV: y[r, n] = epilogue(sum over k of x[r, k] * w[n, k]), one row of x at a time, for one row, for rows that have
-// weights of their own (experts: grouped.cuh), and wherever nothing better fits. Its time is that of reading w.
+// weights of their own (grouped.cuh, routed.cuh), and wherever nothing better fits. Its time is that of reading w.
 //
 //   x    [rows, K]          any real type, fp8 or int8; a prologue (prologue.cuh) may add, normalize, quantize
 //   w    [columns, K]       one weight or two (dual), as stored: bf16, f16, f32, fp8, int8 or compact bf16
@@ -26,7 +26,7 @@
 #pragma once
 
 #include "kernel/cuda/device/gemv/pipeline.cuh"
-#include "kernel/cuda/device/gemv/products.cuh"
+#include "kernel/cuda/device/gemv/row.cuh"
 #include "kernel/cuda/device/overlap.cuh"
 #include "kernel/cuda/device/tile/epilogue.cuh"
 

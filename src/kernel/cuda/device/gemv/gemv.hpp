@@ -171,7 +171,7 @@ struct Params {
   float epsilon, norm_offset;
   int32_t aligned;  ///< whether x and all of these rows begin at multiples of 16 bytes
 
-  /// Of a mixture's rows: grouped.cuh, combine.cuh.
+  /// Of a mixture's rows: routed.cuh, combine.cuh.
   const void* ids;            ///< [tokens, choices]: experts, where the rows are sorted here
   int32_t* sorted_offsets;    ///< [groups + 1]: what sorting gives beside the rows
   int32_t* row_of;            ///< [tokens, choices]

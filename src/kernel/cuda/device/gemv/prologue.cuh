@@ -3,44 +3,10 @@
 #pragma once
 
 #include "kernel/cuda/device/gemv/gemv.cuh"
-#include "kernel/cuda/device/rowwise/quantized_row.cuh"
+#include "kernel/cuda/device/tile/quantizer.cuh"
 #include "kernel/cuda/device/tile/reduce.cuh"
 
 namespace cermet::gemv {
-
-/// The largest magnitude of this lane's numbers; NaN where any is.
-template <int Pieces>
-CERMET_DEVICE float magnitude(const float (&v)[Pieces][16]) {
-  float largest = 0;
-#pragma unroll
-  for (int j = 0; j < Pieces; ++j)
-#pragma unroll
-    for (int i = 0; i < 16; ++i) largest = max_or_nan(largest, fabsf(v[j][i]));
-  return fabsf(largest);
-}
-
-/// Quantized values of 16 numbers: as they are, or fp8 as numbers again.
-template <QuantizedFormat F>
-CERMET_DEVICE void put(const Vector<Element<F.dtype>, 16>& quantized, Piece& to) {
-  to = __builtin_bit_cast(Piece, quantized);
-}
-template <QuantizedFormat F>
-CERMET_DEVICE void put(const Vector<Element<F.dtype>, 16>& quantized, float (&to)[16]) {
-  to_floats<F.dtype>(__builtin_bit_cast(Piece, quantized), to);
-}
-
-/// Quantizes a row, whose largest magnitude is given, to int8 or fp8 with one scale, operation by operation as the row
-/// kernels do it; returns the scale. Exact: as dynamic_quant rounds, otherwise as norms that quantize.
-template <QuantizedFormat F, bool Exact, int Pieces, class Quantized>
-CERMET_DEVICE float quantize(float (&v)[Pieces][16], float largest, Quantized (&quantized)[Pieces]) {
-  const QuantizationParams scale = quantization_params<F>({largest, 0});
-  const Quantizer<F, Exact> quantizer(scale);
-#pragma unroll
-  for (int j = 0; j < Pieces; ++j) quantizer.make_ordinary(v[j]);
-#pragma unroll
-  for (int j = 0; j < Pieces; ++j) put<F>(quantizer.template quantize_scaled<true>(v[j]), quantized[j]);
-  return scale.scale;
-}
 
 /// Row r of x, plus delta, normalized and quantized, into registers.
 template <Config C, Shape S, class Team>
@@ -149,7 +115,7 @@ struct RowLoader<C, S, Team, true> : LanePart<C, S> {
       squares = warp_reduce<cermet::Sum>(square_sum(v));
       scale<false>(p, a, 1.0f, w, v);
     }
-    float largest = lanes_reduce<Magnitude, 32>(magnitude(v));
+    float largest = lanes_reduce<Magnitude, 32>(largest_magnitude(v));
     const int warp = static_cast<int>(Team::warp()), first = warp / S.split_k * S.split_k;
     if (lane_index() == 0) {
       scratch[warp] = largest;
@@ -162,7 +128,8 @@ struct RowLoader<C, S, Team, true> : LanePart<C, S> {
       largest = Magnitude::combine(largest, scratch[first + i]);
       if constexpr (C.prologue.norm) squares += scratch[second + first + i];
     }
-    const float row_scale = quantize<format, !C.prologue.norm>(v, largest, x.v);
+    const float row_scale = quantize_numbers<format, !C.prologue.norm>(
+        v, largest, [&](int j, const auto& quantized) { keep_quantized<format.dtype>(quantized, x.v[j]); });
     if constexpr (C.prologue.norm) return row_scale * rsqrtf(squares / static_cast<float>(C.k) + p.epsilon);
     return row_scale;
   }

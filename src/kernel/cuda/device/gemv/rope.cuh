@@ -3,10 +3,12 @@
 #pragma once
 
 #include "kernel/cuda/device/gemv/prologue.cuh"
-#include "kernel/cuda/device/gemv/rope.hpp"
 #include "kernel/cuda/device/tile/rotation.cuh"
 
 namespace cermet::gemv {
+
+/// Columns count pairs of columns.
+using RopeParams = rotation::WithOperands<Params>;
 
 /// How pairs lie in stages of `rows` rows: the first columns of some pairs, then their second ones; where a stage is
 /// one row, each pair takes two.

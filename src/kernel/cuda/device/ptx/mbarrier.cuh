@@ -4,7 +4,7 @@
 #pragma once
 
 #include "kernel/cuda/device/ptx/address.cuh"
-#include "kernel/cuda/device/walk_seam.cuh"
+#include "kernel/cuda/device/team.cuh"
 
 #if CERMET_ARCH >= 900
 namespace cermet::ptx {

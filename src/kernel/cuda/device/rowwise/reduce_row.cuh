@@ -9,27 +9,6 @@
 
 namespace cermet {
 
-/// Largest of numbers that are not negative; NaN where any is. Their bits have the order of unsigned integers, NaN
-/// above all.
-struct Magnitude {
-  static CERMET_DEVICE float identity() { return 0.0f; }
-  static CERMET_DEVICE float combine(float a, float b) {
-    return __uint_as_float(max_of(__float_as_uint(a), __float_as_uint(b)));
-  }
-};
-
-/// Every lane gets the result over `Lanes` neighbouring lanes, at most 32.
-template <class Reduction, int Lanes>
-CERMET_DEVICE float lanes_reduce(float x) {
-  return warp_reduce<Reduction, Lanes>(x);
-}
-#if CERMET_ARCH >= 800
-template <>
-CERMET_DEVICE float lanes_reduce<Magnitude, 32>(float x) {
-  return __uint_as_float(__reduce_max_sync(0xffffffffu, __float_as_uint(x)));
-}
-#endif
-
 /// A thread's partial results of a reduction: of each lane that it stands for (RowLayout::fold), whose vectors come in
 /// turn, in one or two chains of additions.
 template <class Reduction, class Partition, int Chains>

@@ -3,7 +3,6 @@
 // together, then the rest of it; of values any two.
 #pragma once
 
-#include "kernel/cuda/device/attention/cache_slots.cuh"
 #include "kernel/cuda/device/attention/rotate_pair.cuh"
 #include "kernel/cuda/device/tile/epilogue.cuh"
 #include "kernel/cuda/device/tile/rotation.hpp"

@@ -33,4 +33,8 @@ struct Operands {
   int64_t q_head_stride, cos_stride, sin_stride, table_rows, pages;
 };
 
+/// Parameters P of a product, whose y are the rotated queries [rows, heads, head size].
+template <class P>
+struct WithOperands : P, Operands {};
+
 }  // namespace cermet::rotation

@@ -1,4 +1,4 @@
-// Rows of a mixture's experts in a GEMV (grouped.cuh): configuration and parameters, for both halves.
+// Rows of a mixture's experts in a GEMV (routed.cuh): configuration and parameters, for both halves.
 #pragma once
 
 #include "kernel/cuda/device/gemv/gemv.hpp"
