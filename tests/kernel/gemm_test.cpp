@@ -29,9 +29,9 @@ TensorView row_range(const TensorView& view, std::int64_t first, std::int64_t co
 /// Runs a case with its first operand cut to rows [first, first + count), by the kernel that is selected, and returns
 /// the result.
 OwnedTensor run_rows(const CaseData& data, std::int64_t first, std::int64_t count, ThreadPool& pool) {
-  std::vector<std::optional<TensorType>> inputs = data.problem.inputs;
-  inputs[0]->dims[0] = count;
-  Problem problem = make_problem(definition(data.problem), inputs, data.problem.attributes);
+  std::vector<std::optional<TensorType>> types = data.problem.inputs;
+  types[0]->dims[0] = count;
+  Problem problem = make_problem(definition(data.problem), types, data.problem.attributes);
   problem.constant_inputs = data.problem.constant_inputs;
   BoundOp op(problem, select_kernel(problem), pool);
   for (std::size_t i = 0; i < data.inputs.size(); ++i)

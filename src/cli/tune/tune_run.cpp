@@ -250,7 +250,7 @@ void run_tuning(Console& console, const Context& context, const std::vector<Tune
   const std::size_t done = reports.size();
   const std::string file = database ? database->file().string() : "";
   const bool changes = std::ranges::any_of(
-      reports, [](const auto& done) { return done.second.choice != done.second.tried.front().choice; });
+      reports, [](const auto& report) { return report.second.choice != report.second.tried.front().choice; });
   std::optional<StepComparison> whole;
   if (finish && changes && !interrupted()) {
     std::vector<TunedJob> tuned;
