@@ -11,14 +11,19 @@
 #include "op/schema/operator.hpp"
 #include "op/schema/reference.hpp"
 #include "select/device_case_run.hpp"
+#include "tests/emulator/emulated_device.hpp"
 #include "tests/kernel_cuda/recorded_launches.hpp"
 
 namespace cermet {
 
-/// One GPU for all tests of the program; null, with a reason, where there is none.
+/// One GPU for all tests of the program, or what stands for it (tests/emulator); null, with a reason, where there is
+/// none.
 struct TestDevice {
-  std::string reason = cuda::unavailable_reason();
-  std::unique_ptr<Device> device = reason.empty() ? make_device("cuda") : nullptr;
+  std::optional<emulator::Mode> emulated = emulator::mode_from_environment();
+  std::string reason = emulated ? "" : cuda::unavailable_reason();
+  std::unique_ptr<Device> device = emulated         ? emulator::make_emulated_device(*emulated)
+                                   : reason.empty() ? make_device("cuda")
+                                                    : nullptr;
   std::unique_ptr<Stream> stream = device ? device->make_stream() : nullptr;
   std::optional<ProgramStore> programs;
   ThreadPool pool{1};
