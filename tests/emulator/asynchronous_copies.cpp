@@ -30,7 +30,8 @@ void copy_some(Thread& t, const Instruction& in) {
   const std::uint32_t bytes = in.bytes, valid = std::min(t.get<std::uint32_t>(in.r[3]), bytes);
   std::byte* const to = shared_memory(t, t.registers[in.r[0]] & 0xffffffffu, bytes);
   const std::uint64_t from = t.registers[in.r[1]];
-  if (from % bytes != 0) fault(t, fmt::format("expected an address that is a multiple of {}, found {:#x}", bytes, from));
+  if (from % bytes != 0)
+    fault(t, fmt::format("expected an address that is a multiple of {}, found {:#x}", bytes, from));
   for (std::uint32_t at = 0; at < valid; ++at) global_memory(t, from + at, 1, in);
   const AsyncCopy copy{to, reinterpret_cast<const std::byte*>(from), bytes, valid};
   if (t.launch().mode.late) open_group(t.copies).push_back(copy);
@@ -119,7 +120,8 @@ void bulk_load(Thread& t, const Instruction& in) {
   const std::uint64_t bytes = bulk_size(t, in.r[2]), source = t.registers[in.r[1]];
   check_16(t, source);
   if (bytes == 0) return;
-  const std::byte* const from = in.bytes ? shared_memory(t, source & 0xffffffffu, bytes) : global_memory(t, source, bytes, in);
+  const std::byte* const from =
+      in.bytes ? shared_memory(t, source & 0xffffffffu, bytes) : global_memory(t, source, bytes, in);
   const auto load = [&](std::uint64_t address, std::uint64_t barrier_address) {
     check_16(t, address);
     std::byte* const to = shared_memory(t, address, bytes);
@@ -140,7 +142,8 @@ void add_store(Thread& t, std::function<void()> work) {
 
 /// r[0] to, r[1] from, r[2] bytes.
 void bulk_store(Thread& t, const Instruction& in) {
-  const std::uint64_t bytes = bulk_size(t, in.r[2]), target = t.registers[in.r[0]], source = t.registers[in.r[1]] & 0xffffffffu;
+  const std::uint64_t bytes = bulk_size(t, in.r[2]), target = t.registers[in.r[0]],
+                      source = t.registers[in.r[1]] & 0xffffffffu;
   check_16(t, target);
   check_16(t, source);
   if (bytes == 0) return;
@@ -168,7 +171,8 @@ std::vector<std::int32_t> coordinates_of(const Thread& t, const Instruction& in)
 void check_tile(Thread& t, const TensorMapContent& map, const Instruction& in, std::uint64_t address) {
   if (map.rank != in.count) fault(t, fmt::format("expected a tensor map of rank {}, found {}", in.count, map.rank));
   const std::uint64_t alignment = map.swizzle_bytes ? 8 * map.swizzle_bytes : 128;
-  if (address % alignment != 0) fault(t, fmt::format("expected a tile at a multiple of {}, found {:#x}", alignment, address));
+  if (address % alignment != 0)
+    fault(t, fmt::format("expected a tile at a multiple of {}, found {:#x}", alignment, address));
 }
 
 /// r[0] to, r[1] map, r[3] barrier, r[4] blocks; the list has the coordinates.
@@ -276,7 +280,8 @@ void map_address(Decoder& d, Instruction& in) {
   in.run = [](Thread& t, const Instruction& i) {
     const std::uint64_t window = i.bytes ? 0 : shared_window, offset = t.registers[i.r[1]] & ((1u << rank_shift) - 1);
     const auto rank = t.get<std::uint32_t>(i.r[2]);
-    if (rank >= t.block->cluster->blocks.size()) fault(t, fmt::format("expected a block of the cluster, found rank {}", rank));
+    if (rank >= t.block->cluster->blocks.size())
+      fault(t, fmt::format("expected a block of the cluster, found rank {}", rank));
     t.registers[i.r[0]] = window | offset | std::uint64_t{rank + 1} << rank_shift;
   };
 }

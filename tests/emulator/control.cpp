@@ -16,12 +16,14 @@ void indexed_branch(Decoder& d, Instruction& in) {  // brx.idx
   d.ignore({"uni", "idx"});
   in.r[0] = d.reg(0);
   std::vector<std::uint32_t> targets;
-  for (const std::string_view name : d.branch_targets(d.at(1))) targets.push_back(static_cast<std::uint32_t>(d.label(name)));
+  for (const std::string_view name : d.branch_targets(d.at(1)))
+    targets.push_back(static_cast<std::uint32_t>(d.label(name)));
   in.offset = static_cast<std::int64_t>(targets.size());
   in.list = d.keep(targets);
   in.run = [](Thread& t, const Instruction& i) {
     const auto index = t.get<std::uint32_t>(i.r[0]);
-    if (index >= static_cast<std::uint64_t>(i.offset)) fault(t, fmt::format("expected a target below {}, found {}", i.offset, index));
+    if (index >= static_cast<std::uint64_t>(i.offset))
+      fault(t, fmt::format("expected a target below {}, found {}", i.offset, index));
     t.pc = i.list[index];
   };
 }

@@ -81,16 +81,18 @@ void to_f32(Thread& t, const Instruction& in) {
   else t.set<float>(in.r[0], round_f32(float_source<Source>(t, in), static_cast<Rounding>(in.count)));
 }
 template <class Source>
-void to_f64(Thread& t, const Instruction& in) { t.set<double>(in.r[0], float_source<Source>(t, in)); }
+void to_f64(Thread& t, const Instruction& in) {
+  t.set<double>(in.r[0], float_source<Source>(t, in));
+}
 template <class Source>
 void to_f16(Thread& t, const Instruction& in) {
   t.set<std::uint16_t>(in.r[0], static_cast<std::uint16_t>(encode_float(float_source<Source>(t, in), half_format,
-                                                                       static_cast<Rounding>(in.count), false)));
+                                                                        static_cast<Rounding>(in.count), false)));
 }
 template <class Source>
 void to_bf16(Thread& t, const Instruction& in) {
   t.set<std::uint16_t>(in.r[0], static_cast<std::uint16_t>(encode_float(float_source<Source>(t, in), bfloat_format,
-                                                                       static_cast<Rounding>(in.count), false)));
+                                                                        static_cast<Rounding>(in.count), false)));
 }
 
 template <class Source>
@@ -166,7 +168,8 @@ void convert_pair(Instruction& in, Type to, Type from) {
     std::uint32_t result = 0;
     for (unsigned k = 0; k < 2; ++k) {
       const std::uint32_t part = t.get<std::uint32_t>(i.r[1]) >> width(g) * k & ((1u << width(g)) - 1);
-      result |= encode_float(decode_float(part, g), f, static_cast<Rounding>(i.count), i.option & saturates) << width(f) * k;
+      result |= encode_float(decode_float(part, g), f, static_cast<Rounding>(i.count), i.option & saturates)
+                << width(f) * k;
     }
     t.set<std::uint32_t>(i.r[0], result);
   };
@@ -179,7 +182,8 @@ void convert(Decoder& d, Instruction& in) {
   in.option = static_cast<std::uint8_t>((d.has("ftz") ? flushes : 0) | (d.has("relu") ? relu : 0));
   if (d.has("sat") || d.has("satfinite")) in.option |= saturates;
   Rounding rounding = Rounding::nearest;
-  for (const auto& [word, r] : {std::pair("rz", Rounding::zero), std::pair("rm", Rounding::down), std::pair("rp", Rounding::up)})
+  for (const auto& [word, r] :
+       {std::pair("rz", Rounding::zero), std::pair("rm", Rounding::down), std::pair("rp", Rounding::up)})
     if (d.has(word)) rounding = r;
   for (const auto& [word, r] : {std::pair("rni", Rounding::nearest), std::pair("rzi", Rounding::zero),
                                 std::pair("rmi", Rounding::down), std::pair("rpi", Rounding::up)})

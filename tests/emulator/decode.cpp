@@ -31,36 +31,35 @@ const std::unordered_map<std::string_view, Type> types = {
     {"bf16x2", Type::bf16x2}, {"e4m3x2", Type::e4m3x2}, {"e5m2x2", Type::e5m2x2}, {"tf32", Type::tf32},
     {"f32", Type::f32},       {"f64", Type::f64}};
 
-const std::unordered_map<std::string_view, Special> special_names = {
-    {"%tid.x", Special::tid_x},
-    {"%tid.y", Special::tid_y},
-    {"%tid.z", Special::tid_z},
-    {"%ntid.x", Special::ntid_x},
-    {"%ntid.y", Special::ntid_y},
-    {"%ntid.z", Special::ntid_z},
-    {"%ctaid.x", Special::ctaid_x},
-    {"%ctaid.y", Special::ctaid_y},
-    {"%ctaid.z", Special::ctaid_z},
-    {"%nctaid.x", Special::nctaid_x},
-    {"%nctaid.y", Special::nctaid_y},
-    {"%nctaid.z", Special::nctaid_z},
-    {"%laneid", Special::laneid},
-    {"%warpid", Special::warpid},
-    {"%smid", Special::smid},
-    {"%nsmid", Special::nsmid},
-    {"%lanemask_eq", Special::lanemask_eq},
-    {"%lanemask_le", Special::lanemask_le},
-    {"%lanemask_lt", Special::lanemask_lt},
-    {"%lanemask_ge", Special::lanemask_ge},
-    {"%lanemask_gt", Special::lanemask_gt},
-    {"%clusterid.x", Special::clusterid_x},
-    {"%nclusterid.x", Special::nclusterid_x},
-    {"%cluster_ctaid.x", Special::cluster_ctaid_x},
-    {"%cluster_nctaid.x", Special::cluster_nctaid_x},
-    {"%cluster_ctarank", Special::cluster_ctarank},
-    {"%cluster_nctarank", Special::cluster_nctarank},
-    {"%dynamic_smem_size", Special::dynamic_smem_size},
-    {"%total_smem_size", Special::total_smem_size}};
+const std::unordered_map<std::string_view, Special> special_names = {{"%tid.x", Special::tid_x},
+                                                                     {"%tid.y", Special::tid_y},
+                                                                     {"%tid.z", Special::tid_z},
+                                                                     {"%ntid.x", Special::ntid_x},
+                                                                     {"%ntid.y", Special::ntid_y},
+                                                                     {"%ntid.z", Special::ntid_z},
+                                                                     {"%ctaid.x", Special::ctaid_x},
+                                                                     {"%ctaid.y", Special::ctaid_y},
+                                                                     {"%ctaid.z", Special::ctaid_z},
+                                                                     {"%nctaid.x", Special::nctaid_x},
+                                                                     {"%nctaid.y", Special::nctaid_y},
+                                                                     {"%nctaid.z", Special::nctaid_z},
+                                                                     {"%laneid", Special::laneid},
+                                                                     {"%warpid", Special::warpid},
+                                                                     {"%smid", Special::smid},
+                                                                     {"%nsmid", Special::nsmid},
+                                                                     {"%lanemask_eq", Special::lanemask_eq},
+                                                                     {"%lanemask_le", Special::lanemask_le},
+                                                                     {"%lanemask_lt", Special::lanemask_lt},
+                                                                     {"%lanemask_ge", Special::lanemask_ge},
+                                                                     {"%lanemask_gt", Special::lanemask_gt},
+                                                                     {"%clusterid.x", Special::clusterid_x},
+                                                                     {"%nclusterid.x", Special::nclusterid_x},
+                                                                     {"%cluster_ctaid.x", Special::cluster_ctaid_x},
+                                                                     {"%cluster_nctaid.x", Special::cluster_nctaid_x},
+                                                                     {"%cluster_ctarank", Special::cluster_ctarank},
+                                                                     {"%cluster_nctarank", Special::cluster_nctarank},
+                                                                     {"%dynamic_smem_size", Special::dynamic_smem_size},
+                                                                     {"%total_smem_size", Special::total_smem_size}};
 
 }  // namespace
 
@@ -139,8 +138,7 @@ const Operand& Decoder::at(std::size_t i) const {
 }
 
 std::uint32_t Decoder::constant(std::uint64_t value) {
-  const auto [found, is_new] =
-      program_.constants.emplace(value, static_cast<std::uint32_t>(program_.registers.size()));
+  const auto [found, is_new] = program_.constants.emplace(value, static_cast<std::uint32_t>(program_.registers.size()));
   if (is_new) program_.registers.push_back(value);
   return found->second;
 }

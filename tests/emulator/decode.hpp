@@ -11,7 +11,28 @@
 namespace cermet::emulator {
 
 enum class Type : std::uint8_t {
-  pred, b8, u8, s8, b16, u16, s16, b32, u32, s32, b64, u64, s64, f16, bf16, f16x2, bf16x2, e4m3x2, e5m2x2, tf32, f32, f64,
+  pred,
+  b8,
+  u8,
+  s8,
+  b16,
+  u16,
+  s16,
+  b32,
+  u32,
+  s32,
+  b64,
+  u64,
+  s64,
+  f16,
+  bf16,
+  f16x2,
+  bf16x2,
+  e4m3x2,
+  e5m2x2,
+  tf32,
+  f32,
+  f64,
 };
 
 class Decoder {

@@ -79,7 +79,8 @@ class EmulatedDevice final : public Device {
     if (bytes == 0) return {};
     constexpr std::size_t alignment = 256;
     const auto size = static_cast<std::size_t>(bytes);
-    auto* const data = static_cast<std::byte*>(std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment));
+    auto* const data =
+        static_cast<std::byte*>(std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment));
     if (!data) fail(Status::out_of_memory, "memory: expected room for {} bytes, found none", bytes);
     std::memset(data, 0xff, size);
     heap_->memory.add(data, size);

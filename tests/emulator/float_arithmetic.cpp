@@ -51,7 +51,9 @@ constexpr auto neg_op = [](auto a, auto, auto) { return -a; };
 constexpr auto abs_op = [](auto a, auto, auto) { return std::fabs(a); };
 constexpr auto sqrt_op = [](auto a, auto, auto) { return std::sqrt(a); };
 constexpr auto rcp_op = [](auto a, auto, auto) { return 1 / a; };
-constexpr auto rsqrt_op = [](auto a, auto, auto) { return static_cast<decltype(a)>(1 / std::sqrt(static_cast<double>(a))); };
+constexpr auto rsqrt_op = [](auto a, auto, auto) {
+  return static_cast<decltype(a)>(1 / std::sqrt(static_cast<double>(a)));
+};
 constexpr auto ex2_op = [](auto a, auto, auto) { return std::exp2(a); };
 constexpr auto lg2_op = [](auto a, auto, auto) { return std::log2(a); };
 constexpr auto sin_op = [](auto a, auto, auto) { return std::sin(a); };
@@ -177,7 +179,8 @@ void multiply(Decoder& d, Instruction& in) {
   const bool adds = d.operation() == "mad";
   if (d.has_type()) {
     Decoder peek = d;
-    if (const Type type = peek.type(); is_float(type)) return adds ? float_only<fma_op>(d, in) : float_only<mul_op>(d, in);
+    if (const Type type = peek.type(); is_float(type))
+      return adds ? float_only<fma_op>(d, in) : float_only<mul_op>(d, in);
   }
   integer_product(d, in, adds);
 }
@@ -235,7 +238,9 @@ void run_setp(Thread& t, const Instruction& in) {
 }
 
 template <class T>
-T plain(const Thread& t, std::uint32_t r) { return t.get<T>(r); }
+T plain(const Thread& t, std::uint32_t r) {
+  return t.get<T>(r);
+}
 float flushed_read(const Thread& t, std::uint32_t r) { return flushed(t.get<float>(r)); }
 double half_read(const Thread& t, std::uint32_t r) { return Half::decode(t.get<std::uint16_t>(r)); }
 double bfloat_read(const Thread& t, std::uint32_t r) { return Bfloat::decode(t.get<std::uint16_t>(r)); }
@@ -270,8 +275,8 @@ void test_float(Decoder& d, Instruction& in) {  // testp
   d.all(in);
   in.run = [](Thread& t, const Instruction& i) {
     const float x = t.get<float>(i.r[1]);
-    const bool results[] = {std::isfinite(x), std::isinf(x), !std::isnan(x), std::isnan(x), std::isnormal(x),
-                            std::fpclassify(x) == FP_SUBNORMAL};
+    const bool results[] = {std::isfinite(x), std::isinf(x),    !std::isnan(x),
+                            std::isnan(x),    std::isnormal(x), std::fpclassify(x) == FP_SUBNORMAL};
     t.set<std::uint8_t>(i.r[0], results[i.option]);
   };
 }

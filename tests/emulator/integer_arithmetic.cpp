@@ -37,19 +37,47 @@ Run ternary(Decoder& d, Type type) {
 /// Overflow wraps.
 template <class T>
 using Bits = std::make_unsigned_t<T>;
-constexpr auto plus = [](auto a, auto b) { return static_cast<Bits<decltype(a)>>(a) + static_cast<Bits<decltype(a)>>(b); };
-constexpr auto minus = [](auto a, auto b) { return static_cast<Bits<decltype(a)>>(a) - static_cast<Bits<decltype(a)>>(b); };
+constexpr auto plus = [](auto a, auto b) {
+  return static_cast<Bits<decltype(a)>>(a) + static_cast<Bits<decltype(a)>>(b);
+};
+constexpr auto minus = [](auto a, auto b) {
+  return static_cast<Bits<decltype(a)>>(a) - static_cast<Bits<decltype(a)>>(b);
+};
 
 template <class T>
 struct Wider;
-template <> struct Wider<std::uint8_t> { using type = std::uint16_t; };
-template <> struct Wider<std::int8_t> { using type = std::int16_t; };
-template <> struct Wider<std::uint16_t> { using type = std::uint32_t; };
-template <> struct Wider<std::int16_t> { using type = std::int32_t; };
-template <> struct Wider<std::uint32_t> { using type = std::uint64_t; };
-template <> struct Wider<std::int32_t> { using type = std::int64_t; };
-template <> struct Wider<std::uint64_t> { using type = unsigned __int128; };
-template <> struct Wider<std::int64_t> { using type = __int128; };
+template <>
+struct Wider<std::uint8_t> {
+  using type = std::uint16_t;
+};
+template <>
+struct Wider<std::int8_t> {
+  using type = std::int16_t;
+};
+template <>
+struct Wider<std::uint16_t> {
+  using type = std::uint32_t;
+};
+template <>
+struct Wider<std::int16_t> {
+  using type = std::int32_t;
+};
+template <>
+struct Wider<std::uint32_t> {
+  using type = std::uint64_t;
+};
+template <>
+struct Wider<std::int32_t> {
+  using type = std::int64_t;
+};
+template <>
+struct Wider<std::uint64_t> {
+  using type = unsigned __int128;
+};
+template <>
+struct Wider<std::int64_t> {
+  using type = __int128;
+};
 
 constexpr auto product = [](auto a, auto b) {
   using W = typename Wider<decltype(a)>::type;
@@ -71,8 +99,8 @@ void multiply(Decoder& d, Instruction& in, bool adds) {
         using W = typename Wider<T>::type;
         if (adds)
           return [](Thread& t, const Instruction& i) {
-            t.set<W>(i.r[0], static_cast<W>(plus(static_cast<W>(product(t.get<T>(i.r[1]), t.get<T>(i.r[2]))),
-                                                 t.get<W>(i.r[3]))));
+            t.set<W>(i.r[0], static_cast<W>(
+                                 plus(static_cast<W>(product(t.get<T>(i.r[1]), t.get<T>(i.r[2]))), t.get<W>(i.r[3]))));
           };
         return [](Thread& t, const Instruction& i) {
           t.set<W>(i.r[0], static_cast<W>(product(t.get<T>(i.r[1]), t.get<T>(i.r[2]))));
@@ -82,7 +110,9 @@ void multiply(Decoder& d, Instruction& in, bool adds) {
       }
     });
   else if (adds && hi)
-    in.run = ternary<[](auto a, auto b, auto c) { return static_cast<std::uint64_t>(high(a, b)) + static_cast<std::uint64_t>(c); }>(d, type);
+    in.run = ternary<[](auto a, auto b, auto c) {
+      return static_cast<std::uint64_t>(high(a, b)) + static_cast<std::uint64_t>(c);
+    }>(d, type);
   else if (adds)
     in.run = ternary<[](auto a, auto b, auto c) { return low(a, b) + static_cast<std::uint64_t>(c); }>(d, type);
   else in.run = hi ? binary<high>(d, type) : binary<low>(d, type);
@@ -214,14 +244,15 @@ void dot_product(Decoder& d, Instruction& in) {  // dp4a
   d.all(in);
   const Type b = d.type(), a = d.type();
   if (a != b) d.unknown("types");
-  in.run = a == Type::s32 ? Run([](Thread& t, const Instruction& i) {
-    t.set(i.r[0], dot_of_bytes<std::int8_t>(t.get<std::uint32_t>(i.r[1]), t.get<std::uint32_t>(i.r[2]),
-                                            t.get<std::uint32_t>(i.r[3])));
-  })
-                          : Run([](Thread& t, const Instruction& i) {
-    t.set(i.r[0], dot_of_bytes<std::uint8_t>(t.get<std::uint32_t>(i.r[1]), t.get<std::uint32_t>(i.r[2]),
-                                             t.get<std::uint32_t>(i.r[3])));
-  });
+  in.run = a == Type::s32
+               ? Run([](Thread& t, const Instruction& i) {
+                   t.set(i.r[0], dot_of_bytes<std::int8_t>(t.get<std::uint32_t>(i.r[1]), t.get<std::uint32_t>(i.r[2]),
+                                                           t.get<std::uint32_t>(i.r[3])));
+                 })
+               : Run([](Thread& t, const Instruction& i) {
+                   t.set(i.r[0], dot_of_bytes<std::uint8_t>(t.get<std::uint32_t>(i.r[1]), t.get<std::uint32_t>(i.r[2]),
+                                                            t.get<std::uint32_t>(i.r[3])));
+                 });
 }
 
 /// Arithmetic whose float types are in the other table.
@@ -261,7 +292,8 @@ Run integer_binary(Decoder& d, std::string_view operation, Type type) {
   if (operation == "min") return binary<[](auto a, auto b) { return std::min(a, b); }>(d, type);
   if (operation == "max") return binary<[](auto a, auto b) { return std::max(a, b); }>(d, type);
   if (operation == "neg") return unary<[](auto a) { return minus(decltype(a){0}, a); }>(d, type);
-  if (operation == "abs") return unary<[](auto a) { return a < 0 ? minus(decltype(a){0}, a) : static_cast<Bits<decltype(a)>>(a); }>(d, type);
+  if (operation == "abs")
+    return unary<[](auto a) { return a < 0 ? minus(decltype(a){0}, a) : static_cast<Bits<decltype(a)>>(a); }>(d, type);
   if (operation == "div")  // what division by zero gives is not defined
     return binary<[](auto a, auto b) {
       if (b == 0 || (std::is_signed_v<decltype(a)> && b == static_cast<decltype(b)>(-1)))
@@ -288,10 +320,9 @@ void add_integer_arithmetic(Table& table) {
   table["not"] = [](Decoder& d, Instruction& in) {
     d.all(in);
     const Type type = d.type();
-    in.run = type == Type::pred ? Run([](Thread& t, const Instruction& i) {
-      t.set<std::uint8_t>(i.r[0], !t.predicate(i.r[1]));
-    })
-                                : unary<[](auto a) { return ~a; }>(d, type);
+    in.run = type == Type::pred
+                 ? Run([](Thread& t, const Instruction& i) { t.set<std::uint8_t>(i.r[0], !t.predicate(i.r[1])); })
+                 : unary<[](auto a) { return ~a; }>(d, type);
   };
   table["cnot"] = [](Decoder& d, Instruction& in) {
     d.all(in);

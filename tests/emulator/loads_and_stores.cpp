@@ -62,7 +62,8 @@ Space space_of(Decoder& d) {
   for (const auto& [word, space] :
        {std::pair("global", Space::global), std::pair("shared", Space::shared), std::pair("shared::cta", Space::shared),
         std::pair("shared::cluster", Space::shared), std::pair("local", Space::local), std::pair("param", Space::param),
-        std::pair("const", Space::constant), std::pair("param::entry", Space::param), std::pair("param::func", Space::param)})
+        std::pair("const", Space::constant), std::pair("param::entry", Space::param),
+        std::pair("param::func", Space::param)})
     if (d.has(word)) return space;
   return Space::generic;
 }
@@ -228,7 +229,8 @@ void add_loads_and_stores(Table& table) {
     atomic_access<false>(d, in);
   };
   // What only makes memory faster, or orders accesses that are in order here.
-  for (const char* name : {"prefetch", "prefetchu", "membar", "fence", "discard", "applypriority"}) table[name] = nothing;
+  for (const char* name : {"prefetch", "prefetchu", "membar", "fence", "discard", "applypriority"})
+    table[name] = nothing;
   table["createpolicy"] = [](Decoder& d, Instruction& in) {
     while (!d.word().empty()) continue;
     in.r[0] = d.reg(0);

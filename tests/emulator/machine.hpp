@@ -18,8 +18,8 @@ namespace cermet::emulator {
 
 /// How a launch is run: every way must give the same results.
 struct Mode {
-  bool late = false;                    ///< asynchronous work completes at the last moment, otherwise at once
-  std::optional<std::uint64_t> seed;    ///< threads take turns in random order
+  bool late = false;                  ///< asynchronous work completes at the last moment, otherwise at once
+  std::optional<std::uint64_t> seed;  ///< threads take turns in random order
 };
 
 /// Host memory that launches may access.
@@ -70,7 +70,7 @@ struct Thread {
   std::vector<std::pair<std::uint32_t, const Call*>> calls;  ///< where they return
   std::deque<std::vector<AsyncCopy>> copies;                 ///< groups that are not complete; the last is open
   std::deque<std::vector<std::function<void()>>> stores;     ///< the same of bulk stores
-  const Instruction* polled = nullptr;  ///< the last load that may poll
+  const Instruction* polled = nullptr;                       ///< the last load that may poll
   std::uint64_t polled_value = 0;
   std::uint32_t polls = 0;
 
@@ -113,14 +113,14 @@ struct Barrier {
 /// Products that a warpgroup has started.
 struct StartedProduct {
   const Instruction* instruction = nullptr;
-  std::uint64_t a = 0, b = 0;      ///< descriptors
+  std::uint64_t a = 0, b = 0;  ///< descriptors
   bool accumulate = true;
   std::uint32_t group = 0;
 };
 
 struct WarpGroup {
   std::vector<StartedProduct> products;
-  std::uint32_t group = 0;                              ///< the open one
+  std::uint32_t group = 0;                                   ///< the open one
   std::map<std::uint32_t, std::vector<std::uint64_t>> held;  ///< what accumulators in use hold, of each thread
 };
 
@@ -158,8 +158,8 @@ struct Launch {
   Memory* memory = nullptr;
   Mode mode;
   std::byte* parameters = nullptr;
-  std::uint64_t events = 0;     ///< what threads did that others may wait for
-  std::uint64_t executed = 0;   ///< instructions
+  std::uint64_t events = 0;    ///< what threads did that others may wait for
+  std::uint64_t executed = 0;  ///< instructions
   std::mt19937_64 random;
   std::deque<std::function<void()>> pending;  ///< asynchronous work that is not tied to a thread
 

@@ -19,9 +19,7 @@ inline Element element_named(std::string_view name) {
   return Element::unknown;
 }
 
-inline unsigned bytes_of(Element e) {
-  return e == Element::tf32 ? 4 : e == Element::f16 || e == Element::bf16 ? 2 : 1;
-}
+inline unsigned bytes_of(Element e) { return e == Element::tf32 ? 4 : e == Element::f16 || e == Element::bf16 ? 2 : 1; }
 inline bool is_integer(Element e) { return e == Element::s8 || e == Element::u8; }
 
 /// Floats of 8 or 16 bits by their bits.

@@ -39,7 +39,8 @@ void multiply(Group& group, const Instruction& in) {
     for (unsigned column = 0; column < 8; ++column) {
       Wide sum = 0;
       for (unsigned k = 0; k < k_count; ++k)
-        sum += static_cast<Wide>(element_at(a[row].data(), ea, k)) * static_cast<Wide>(element_at(b[column].data(), eb, k));
+        sum += static_cast<Wide>(element_at(a[row].data(), ea, k)) *
+               static_cast<Wide>(element_at(b[column].data(), eb, k));
       product[row][column] = sum;
     }
   group.each([&](Thread& t, std::uint32_t lane) {
@@ -85,7 +86,8 @@ void move_matrices(Group& group, const Instruction& in) {
     std::byte* rows[8];
     for (unsigned row = 0; row < 8; ++row) {
       Thread& t = *group.lane(8 * m + row);
-      rows[row] = shared_memory(t, (t.get<std::uint32_t>(in.r[0]) + static_cast<std::uint64_t>(in.offset)) & 0xffffffffu, 16);
+      rows[row] =
+          shared_memory(t, (t.get<std::uint32_t>(in.r[0]) + static_cast<std::uint64_t>(in.offset)) & 0xffffffffu, 16);
       if (!Stores) std::memcpy(tile[row], rows[row], 16);
     }
     group.each([&](Thread& t, std::uint32_t lane) {

@@ -63,7 +63,8 @@ void wait_state(Thread& t, const Instruction& in) {
 }
 
 void mbarrier(Decoder& d, Instruction& in) {
-  d.ignore({"shared", "shared::cta", "shared::cluster", "release", "acquire", "relaxed", "cta", "cluster", "b64", "noComplete"});
+  d.ignore({"shared", "shared::cta", "shared::cluster", "release", "acquire", "relaxed", "cta", "cluster", "b64",
+            "noComplete"});
   if (d.has("init")) {
     d.memory(d.at(0), in, 1);
     in.r[2] = d.reg(1);
@@ -105,7 +106,8 @@ std::byte* mbarrier_memory(Thread& t, std::uint64_t address) { return shared_mem
 
 void change_mbarrier(Thread& t, std::byte* barrier, std::uint32_t arrivals, std::int64_t bytes) {
   Counts c = read(t, barrier);
-  if (c.pending < arrivals) fault(t, fmt::format("mbarrier: expected at most {} arrivals, found {}", c.pending, arrivals));
+  if (c.pending < arrivals)
+    fault(t, fmt::format("mbarrier: expected at most {} arrivals, found {}", c.pending, arrivals));
   c.pending -= arrivals;
   c.bytes += bytes;
   if (c.bytes >= most_bytes || c.bytes < -most_bytes)

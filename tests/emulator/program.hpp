@@ -30,8 +30,8 @@ struct Instruction {
   std::uint8_t count = 1;  ///< elements of it
   std::uint8_t option = 0;
   std::uint32_t line = 0;
-  std::uint32_t r[6] = {};           ///< registers: results first
-  std::int64_t offset = 0;           ///< of an address; target of a branch
+  std::uint32_t r[6] = {};              ///< registers: results first
+  std::int64_t offset = 0;              ///< of an address; target of a branch
   const std::uint32_t* list = nullptr;  ///< registers of longer lists
   /// The allocation that it accessed last.
   mutable std::uint64_t first = 1, last = 0;
@@ -39,9 +39,35 @@ struct Instruction {
 
 /// Registers that a launch, a block or a thread sets once.
 enum class Special : std::uint8_t {
-  tid_x, tid_y, tid_z, ntid_x, ntid_y, ntid_z, ctaid_x, ctaid_y, ctaid_z, nctaid_x, nctaid_y, nctaid_z, laneid, warpid,
-  smid, nsmid, lanemask_eq, lanemask_le, lanemask_lt, lanemask_ge, lanemask_gt, clusterid_x, nclusterid_x,
-  cluster_ctaid_x, cluster_nctaid_x, cluster_ctarank, cluster_nctarank, dynamic_smem_size, total_smem_size,
+  tid_x,
+  tid_y,
+  tid_z,
+  ntid_x,
+  ntid_y,
+  ntid_z,
+  ctaid_x,
+  ctaid_y,
+  ctaid_z,
+  nctaid_x,
+  nctaid_y,
+  nctaid_z,
+  laneid,
+  warpid,
+  smid,
+  nsmid,
+  lanemask_eq,
+  lanemask_le,
+  lanemask_lt,
+  lanemask_ge,
+  lanemask_gt,
+  clusterid_x,
+  nclusterid_x,
+  cluster_ctaid_x,
+  cluster_nctaid_x,
+  cluster_ctarank,
+  cluster_nctarank,
+  dynamic_smem_size,
+  total_smem_size,
   param,  ///< address of the parameters, plus an offset
 };
 
@@ -64,13 +90,13 @@ struct Program {
   std::string name;  ///< for messages
   ModuleText module;
   std::vector<Instruction> code;
-  std::uint32_t entry = 0;  ///< where it begins
+  std::uint32_t entry = 0;               ///< where it begins
   std::vector<std::uint64_t> registers;  ///< their first values: poison, or constants
   std::vector<SpecialRegister> specials;
   std::vector<std::unique_ptr<std::uint32_t[]>> lists;
   std::vector<Call> calls;
   std::map<std::uint64_t, std::uint32_t> constants;  ///< their registers
-  std::uint32_t sink = 0;  ///< the register of results that are not wanted
+  std::uint32_t sink = 0;                            ///< the register of results that are not wanted
   std::uint64_t parameter_bytes = 0;
   std::vector<std::uint32_t> parameter_offsets, parameter_sizes;
   int min_blocks = 1;  ///< that are to fit on a multiprocessor

@@ -15,7 +15,9 @@ struct Token {
   std::uint32_t line = 0;
 };
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%' || c == '.'; }
+bool is_word(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%' || c == '.';
+}
 
 std::vector<Token> tokens_of(std::string_view text) {
   std::vector<Token> list;
@@ -33,7 +35,8 @@ std::vector<Token> tokens_of(std::string_view text) {
       i = end + 1;
     } else if (is_word(c)) {
       std::size_t end = i;
-      while (end < text.size() && (is_word(text[end]) || text.substr(end, 2) == "::")) end += is_word(text[end]) ? 1 : 2;
+      while (end < text.size() && (is_word(text[end]) || text.substr(end, 2) == "::"))
+        end += is_word(text[end]) ? 1 : 2;
       list.push_back({text.substr(i, end - i), line});
       i = end;
     } else {

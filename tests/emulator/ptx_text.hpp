@@ -64,10 +64,10 @@ struct Function {
 struct ModuleText {
   std::string text;  ///< what all names point into
   std::vector<Function> functions;
-  std::vector<std::byte> globals;      ///< initial contents of global and constant variables
-  std::uint64_t shared_bytes = 0;      ///< static shared memory from `shared_base` on, where dynamic memory follows
-  std::uint64_t local_bytes = 0;       ///< of a thread
-  std::uint32_t registers = 0;         ///< of all functions: none is recursive
+  std::vector<std::byte> globals;       ///< initial contents of global and constant variables
+  std::uint64_t shared_bytes = 0;       ///< static shared memory from `shared_base` on, where dynamic memory follows
+  std::uint64_t local_bytes = 0;        ///< of a thread
+  std::uint32_t registers = 0;          ///< of all functions: none is recursive
   std::vector<std::string_view> lines;  ///< for messages
 };
 

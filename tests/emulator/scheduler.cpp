@@ -76,7 +76,8 @@ class Scheduler {
  private:
   void admit() {
     auto cluster = std::make_unique<Cluster>();
-    for (std::uint32_t rank = 0; rank < launch_.size.cluster; ++rank) cluster->blocks.push_back(make_block(*cluster, rank));
+    for (std::uint32_t rank = 0; rank < launch_.size.cluster; ++rank)
+      cluster->blocks.push_back(make_block(*cluster, rank));
     clusters_.push_back(std::move(cluster));
   }
 

@@ -25,7 +25,8 @@ TensorMap encode_tensor_map(const TensorMapShape& shape) {
   require(c.data % 16 == 0, "tensor map: expected an address that is a multiple of 16, found {:#x}", c.data);
   require(c.stride[0] % 16 == 0, "tensor map: expected a stride of whole 16 bytes, found {}", c.stride[0]);
   require(shape.box_columns >= 1 && shape.box_columns <= 256 && shape.box_rows >= 1 && shape.box_rows <= 256,
-          "tensor map: expected tiles of 1 to 256 rows and columns, found {} and {}", shape.box_rows, shape.box_columns);
+          "tensor map: expected tiles of 1 to 256 rows and columns, found {} and {}", shape.box_rows,
+          shape.box_columns);
   const std::uint32_t row = shape.box_columns * c.element_bytes;
   require(row % 16 == 0 && (shape.swizzle_bytes == 0 || row <= shape.swizzle_bytes),
           "tensor map: expected tile rows of whole 16 bytes, at most {}, found {}", shape.swizzle_bytes, row);

@@ -40,8 +40,7 @@ void shuffle(Decoder& d, Instruction& in) {
         default: source = least | (b & ~segment), exists = source <= most; break;
       }
       if (!exists) source = lane;
-      if (!group.lane(source))
-        fault(t, fmt::format("expected lane {} to take part, as the lane that is read", source));
+      if (!group.lane(source)) fault(t, fmt::format("expected lane {} to take part, as the lane that is read", source));
       t.set<std::uint32_t>(i.r[0], values[source]);
       t.set<std::uint8_t>(i.r[1], exists);
     });
@@ -82,10 +81,14 @@ void match(Decoder& d, Instruction& in) {
   in.r[2] = d.reg(1);
   in.r[5] = d.reg(2);
   collective(in, [](Group& group, const Instruction& i) {
-    const auto value = [&](const Thread& t) { return i.bytes == 8 ? t.registers[i.r[2]] : t.get<std::uint32_t>(i.r[2]); };
+    const auto value = [&](const Thread& t) {
+      return i.bytes == 8 ? t.registers[i.r[2]] : t.get<std::uint32_t>(i.r[2]);
+    };
     group.each([&](Thread& t, std::uint32_t) {
       std::uint32_t same = 0;
-      group.each([&](Thread& other, std::uint32_t lane) { same |= static_cast<std::uint32_t>(value(other) == value(t)) << lane; });
+      group.each([&](Thread& other, std::uint32_t lane) {
+        same |= static_cast<std::uint32_t>(value(other) == value(t)) << lane;
+      });
       const bool all = same == group.mask();
       t.registers[i.r[1]] = all;
       t.set<std::uint32_t>(i.r[0], i.option && !all ? 0 : same);

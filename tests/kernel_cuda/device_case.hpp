@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 
 #include "device/cuda/plugin.hpp"
@@ -41,11 +42,17 @@ struct TestDevice {
 /// Bytes from the first to the last element of a view.
 inline std::int64_t extent_bytes(const TensorView& view) { return byte_range(view).bytes; }
 
+/// Whether a name contains what an environment variable has, where it is set: CERMET_TEST_KERNEL, CERMET_TEST_CASE.
+inline bool is_chosen(std::string_view name, const char* variable) {
+  const char* const wanted = std::getenv(variable);
+  return !wanted || name.find(wanted) != std::string_view::npos;
+}
+
 /// Kernels of an operator without those in CERMET_DISABLE_KERNELS.
 inline std::vector<const Kernel*> enabled_kernels_of(OpKind op) {
   std::vector<const Kernel*> list;
   for (const Kernel* kernel : cuda::kernels_of(op))
-    if (!is_disabled(kernel->name)) list.push_back(kernel);
+    if (!is_disabled(kernel->name) && is_chosen(kernel->name, "CERMET_TEST_KERNEL")) list.push_back(kernel);
   return list;
 }
 
