@@ -20,7 +20,7 @@ namespace cermet {
 /// One GPU for all tests of the program, or what stands for it (tests/emulator); null, with a reason, where there is
 /// none.
 struct TestDevice {
-  std::optional<emulator::Mode> emulated = emulator::mode_from_environment();
+  std::optional<emulator::Mode> emulated;
   std::string reason = emulated ? "" : cuda::unavailable_reason();
   std::unique_ptr<Device> device = emulated         ? emulator::make_emulated_device(*emulated)
                                    : reason.empty() ? make_device("cuda")
@@ -29,7 +29,7 @@ struct TestDevice {
   std::optional<ProgramStore> programs;
   ThreadPool pool{1};
 
-  TestDevice() {
+  explicit TestDevice(std::optional<emulator::Mode> mode = emulator::mode_from_environment()) : emulated(mode) {
     if (device) programs.emplace(*device);
   }
   DeviceQueue queue() { return {device.get(), stream.get(), &*programs}; }
@@ -65,8 +65,14 @@ inline std::string run_on_device(const CaseData& data, const Expected& expected,
   const std::vector<cuda::Program> programs = kernel.programs(bound ? *bound : data.problem);
   RecordingStream recording(*queue.stream, programs, queue.programs->get(programs));
   std::int64_t counted = 0;
-  std::string problem =
-      run_case_on_device(data, expected, kernel, queue, pool, {.padding = padding}, bound, &recording, &counted);
+  std::string problem;
+  try {
+    problem =
+        run_case_on_device(data, expected, kernel, queue, pool, {.padding = padding}, bound, &recording, &counted);
+  } catch (const Error& error) {
+    if (queue.device->kind() == DeviceKind::cuda) throw;  // after an error, a GPU runs nothing more
+    return error.what();
+  }
   if (launches) *launches = recording.launches;
   const auto fell_back = std::ranges::count_if(recording.launches, &RecordedLaunch::fallback);
   if (counted != fell_back) return fmt::format("counted {} fallbacks, launched {}", counted, fell_back);
