@@ -167,8 +167,15 @@ std::vector<std::int32_t> coordinates_of(const Thread& t, const Instruction& in)
   for (unsigned k = 0; k < in.count; ++k) list.push_back(t.get<std::int32_t>(in.list[k]));
   return list;
 }
+/// They follow the coordinates.
+std::vector<std::int32_t> tap_of(const Thread& t, const Instruction& in) {
+  std::vector<std::int32_t> list;
+  for (unsigned k = 0; k < in.bytes; ++k) list.push_back(t.get<std::uint16_t>(in.list[in.count + k]));
+  return list;
+}
 
 void check_tile(Thread& t, const TensorMapContent& map, const Instruction& in, std::uint64_t address) {
+  if (map.is_windows != (in.bytes > 0)) fault(t, "expected a tensor map of tiles, or of windows, as the copy is");
   if (map.rank != in.count) fault(t, fmt::format("expected a tensor map of rank {}, found {}", in.count, map.rank));
   const std::uint64_t alignment = map.swizzle_bytes ? 8 * map.swizzle_bytes : 128;
   if (address % alignment != 0)
@@ -178,14 +185,14 @@ void check_tile(Thread& t, const TensorMapContent& map, const Instruction& in, s
 /// r[0] to, r[1] map, r[3] barrier, r[4] blocks; the list has the coordinates.
 void tensor_load(Thread& t, const Instruction& in) {
   const TensorMapContent map = map_at(t, in, t.registers[in.r[1]]);
-  const std::vector<std::int32_t> at = coordinates_of(t, in);
+  const std::vector<std::int32_t> at = coordinates_of(t, in), tap = tap_of(t, in);
   const std::uint64_t bytes = tile_bytes(map);
   const auto load = [&](std::uint64_t address, std::uint64_t barrier_address) {
     check_tile(t, map, in, address & ((1u << rank_shift) - 1));
     shared_memory(t, address, bytes);
     std::byte* const barrier = mbarrier_memory(t, barrier_address);
-    start(t, [&t, &in, map, at, bytes, address, barrier] {
-      each_row(map, at, [&](const TileRow& row) {
+    start(t, [&t, &in, map, at, tap, bytes, address, barrier] {
+      each_row(map, at, tap, [&](const TileRow& row) {
         const std::uint64_t row_bytes = map.box[0] * std::uint64_t{map.element_bytes};
         const std::byte* const from = row.bytes > 0 ? global_memory(t, row.from, row.bytes, in) : nullptr;
         for (std::uint64_t b = 0; b < row_bytes; ++b) {
@@ -206,7 +213,7 @@ void tensor_store(Thread& t, const Instruction& in) {
   check_tile(t, map, in, address);
   const std::vector<std::int32_t> at = coordinates_of(t, in);
   add_store(t, [&t, &in, map, at, address] {
-    each_row(map, at, [&](const TileRow& row) {
+    each_row(map, at, {}, [&](const TileRow& row) {
       if (row.bytes == 0) return;
       std::byte* const to = global_memory(t, row.from, row.bytes, in);
       for (std::uint64_t b = 0; b < row.bytes; ++b)
@@ -217,10 +224,10 @@ void tensor_store(Thread& t, const Instruction& in) {
 
 void load_to_barrier(Decoder& d, Instruction& in, std::size_t barrier) {
   plain_address(d, barrier, in, 3);
-  std::size_t next = barrier + 1;
+  const std::size_t next = barrier + (in.bytes > 0 && in.list ? 2 : 1);  // the tap of windows comes before
   if (d.has("multicast::cluster")) {
     in.option = 1;
-    in.r[4] = d.reg(next++);
+    in.r[4] = d.reg(next);
   }
   d.ignore({"mbarrier::complete_tx::bytes", "cta_group::1"});
   d.ignore_prefix("L2::");  // whose operand follows
@@ -233,8 +240,13 @@ void tensor_copy(Decoder& d, Instruction& in) {
   d.ignore({"shared::cta"});
   const Operand& map = d.at(loads ? 1 : 0);
   plain_address(d, loads ? 1 : 0, in, loads ? 1 : 0);
-  const std::vector<std::uint32_t> coordinates = d.regs(map.parts.at(1));
+  std::vector<std::uint32_t> coordinates = d.regs(map.parts.at(1));
   in.count = static_cast<std::uint8_t>(coordinates.size());
+  if (d.has("im2col")) {
+    const std::vector<std::uint32_t> tap = d.regs(d.at(3));
+    in.bytes = static_cast<std::uint8_t>(tap.size());
+    coordinates.insert(coordinates.end(), tap.begin(), tap.end());
+  }
   in.list = d.keep(coordinates);
   plain_address(d, loads ? 0 : 1, in, loads ? 0 : 1);
   if (loads) load_to_barrier(d, in, 2);

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <cstdlib>
 
-#include "base/buffer.hpp"
+#include "format/element.hpp"
 #include "tests/emulator/tensor_map.hpp"
 
 namespace cermet::emulator {
@@ -40,8 +40,15 @@ class EmulatedStream final : public Stream {
                 shape.threads_y, shape.threads_z},
                bytes, heap_->memory, mode_);
   }
-  void multiply(const MatrixProduct&) override {
-    fail(Status::unsupported, "emulated device: expected kernels of Cermet, found a product of the vendor's library");
+  void multiply(const MatrixProduct& p) override {
+    for (std::int64_t row = 0; row < p.m; ++row)
+      for (std::int64_t column = 0; column < p.n; ++column) {
+        double sum = p.bias ? format::load_element(p.bias, p.result, column) : 0;
+        for (std::int64_t k = 0; k < p.k; ++k)
+          sum += format::load_element(p.x, p.operand, row * p.x_stride + k) *
+                 format::load_element(p.w, p.operand, column * p.w_stride + k);
+        format::store_element(p.y, p.result, row * p.y_stride + column, sum);
+      }
   }
   void begin_capture() override { fail(Status::unsupported, "emulated device: expected launches, found a capture"); }
   std::unique_ptr<CapturedGraph> end_capture() override { return nullptr; }
@@ -58,7 +65,7 @@ class EmulatedStream final : public Stream {
   Mode mode_;
 };
 
-class EmulatedDevice final : public Device {
+class EmulatedDevice final : public Device, public cuda::WindowMaps {
  public:
   EmulatedDevice(const Mode& mode, int compute_capability)
       : mode_(mode), target_(*make_null_device(compute_capability)->target()) {
@@ -71,6 +78,7 @@ class EmulatedDevice final : public Device {
   void set_compact_weights(bool compact) override { target_.compact_weights = compact; }
   std::unique_ptr<Stream> make_stream() override { return std::make_unique<EmulatedStream>(heap_, mode_); }
   TensorMap tensor_map(const TensorMapShape& shape) override { return encode_tensor_map(shape); }
+  TensorMap window_map(const cuda::WindowMapShape& shape) const override { return encode_window_map(shape); }
   std::int64_t free_bytes() const override { return target_.memory_bytes; }
   std::int64_t held_bytes() const override { return heap_->held; }
 

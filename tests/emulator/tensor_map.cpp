@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 namespace cermet::emulator {
 namespace {
@@ -35,6 +36,33 @@ TensorMap encode_tensor_map(const TensorMapShape& shape) {
   return map;
 }
 
+TensorMap encode_window_map(const cuda::WindowMapShape& shape) {
+  TensorMapContent c;
+  c.mark = map_mark;
+  c.data = reinterpret_cast<std::uint64_t>(shape.data);
+  c.rank = 4;
+  c.element_bytes = static_cast<std::uint32_t>(byte_size(shape.dtype));
+  c.swizzle_bytes = 128;
+  const std::int64_t sizes[] = {shape.channels, shape.width, shape.height, shape.samples},
+                     strides[] = {shape.column_stride, shape.row_stride, shape.sample_stride};
+  for (std::size_t d = 0; d < 4; ++d) c.size[d] = static_cast<std::uint32_t>(sizes[d]);
+  for (std::size_t d = 0; d < 3; ++d) c.stride[d] = static_cast<std::uint64_t>(strides[d]) * c.element_bytes;
+  c.box[0] = static_cast<std::uint16_t>(shape.box_channels);
+  c.box[1] = static_cast<std::uint16_t>(shape.box_pixels);
+  c.box[2] = c.box[3] = 1;
+  c.is_windows = true;
+  const int first[] = {shape.first_w, shape.first_h}, last[] = {shape.last_w, shape.last_h},
+            step[] = {shape.stride_w, shape.stride_h};
+  for (std::size_t d = 0; d < 2; ++d) {
+    c.first[d] = static_cast<std::int8_t>(first[d]);
+    c.last[d] = static_cast<std::int8_t>(last[d]);
+    c.step[d] = static_cast<std::uint8_t>(step[d]);
+  }
+  TensorMap map{};
+  std::memcpy(&map, &c, sizeof c);
+  return map;
+}
+
 TensorMapContent decode_tensor_map(const std::byte* bytes) {
   TensorMapContent c;
   std::memcpy(&c, bytes, sizeof c);
@@ -48,27 +76,47 @@ std::uint64_t tile_bytes(const TensorMapContent& map) {
   return bytes;
 }
 
-void each_row(const TensorMapContent& map, std::span<const std::int32_t> coordinates,
+namespace {
+
+/// A row at a place, with the part of it that is inside the tensor.
+TileRow row_at(const TensorMapContent& map, std::uint64_t offset, std::span<const std::int64_t> place) {
+  TileRow row{map.data, 0, 0, offset};
+  for (std::uint32_t d = 1; d < map.rank; ++d) {
+    if (place[d] < 0 || place[d] >= map.size[d]) return row;
+    row.from += static_cast<std::uint64_t>(place[d]) * map.stride[d - 1];
+  }
+  const std::int64_t first = place[0], last = first + map.box[0];
+  const std::int64_t low = std::max<std::int64_t>(first, 0), high = std::min<std::int64_t>(last, map.size[0]);
+  if (low >= high) return row;
+  row.first = static_cast<std::uint64_t>(low - first) * map.element_bytes;
+  row.bytes = static_cast<std::uint64_t>(high - low) * map.element_bytes;
+  row.from += static_cast<std::uint64_t>(low) * map.element_bytes;
+  return row;
+}
+
+}  // namespace
+
+void each_row(const TensorMapContent& map, std::span<const std::int32_t> coordinates, std::span<const std::int32_t> tap,
               const std::function<void(const TileRow&)>& f) {
   const std::uint64_t row_bytes = std::uint64_t{map.box[0]} * map.element_bytes, rows = tile_bytes(map) / row_bytes;
+  std::vector<std::int64_t> at(coordinates.begin(), coordinates.end());
   for (std::uint64_t r = 0; r < rows; ++r) {
-    TileRow row{map.data, 0, 0, r * row_bytes};
-    bool inside = true;
-    std::uint64_t rest = r;
-    for (std::uint32_t d = 1; d < map.rank; ++d) {
-      const std::int64_t at = std::int64_t{coordinates[d]} + static_cast<std::int64_t>(rest % map.box[d]);
-      rest /= map.box[d];
-      inside = inside && at >= 0 && at < map.size[d];
-      row.from += static_cast<std::uint64_t>(at) * map.stride[d - 1];
+    std::vector<std::int64_t> place = at;
+    if (map.is_windows)
+      for (std::size_t d = 0; d < 2; ++d) place[d + 1] += tap[d];
+    f(row_at(map, r * row_bytes, place));
+    if (map.is_windows) {
+      for (std::size_t d = 0; d < 2; ++d) {  // windows go on in the next row, and in the next sample
+        if ((at[d + 1] += map.step[d]) <= std::int64_t{map.size[d + 1]} - 1 + map.last[d]) break;
+        at[d + 1] = map.first[d];
+        if (d == 1) ++at[3];
+      }
+    } else {
+      for (std::uint32_t d = 1; d < map.rank; ++d) {
+        if (++at[d] < coordinates[d] + std::int64_t{map.box[d]}) break;
+        at[d] = coordinates[d];
+      }
     }
-    const std::int64_t first = coordinates[0], last = first + map.box[0];
-    const std::int64_t low = std::max<std::int64_t>(first, 0), high = std::min<std::int64_t>(last, map.size[0]);
-    if (inside && low < high) {
-      row.first = static_cast<std::uint64_t>(low - first) * map.element_bytes;
-      row.bytes = static_cast<std::uint64_t>(high - low) * map.element_bytes;
-      row.from += static_cast<std::uint64_t>(low) * map.element_bytes;
-    }
-    f(row);
   }
 }
 
