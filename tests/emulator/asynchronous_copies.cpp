@@ -8,7 +8,8 @@
 namespace cermet::emulator {
 namespace {
 
-void copy_now(const AsyncCopy& c) {
+void copy_now(const Thread& t, const AsyncCopy& c) {
+  note_write(t, c.address, c.bytes);
   if (c.valid > 0) std::memcpy(c.to, c.from, c.valid);
   std::memset(c.to + c.valid, 0, c.bytes - c.valid);
 }
@@ -33,9 +34,9 @@ void copy_some(Thread& t, const Instruction& in) {
   if (from % bytes != 0)
     fault(t, fmt::format("expected an address that is a multiple of {}, found {:#x}", bytes, from));
   for (std::uint32_t at = 0; at < valid; ++at) global_memory(t, from + at, 1, in);
-  const AsyncCopy copy{to, reinterpret_cast<const std::byte*>(from), bytes, valid};
+  const AsyncCopy copy{to, reinterpret_cast<const std::byte*>(from), t.registers[in.r[0]], bytes, valid};
   if (t.launch().mode.late) open_group(t.copies).push_back(copy);
-  else copy_now(copy);
+  else copy_now(t, copy);
 }
 
 /// Counts at a barrier when this thread's copies so far have ended.
@@ -48,7 +49,7 @@ void arrive_after_copies(Thread& t, const Instruction& in) {
     group.clear();
   }
   t.launch().start([&t, barrier, copies = std::move(copies)] {
-    std::ranges::for_each(copies, copy_now);
+    for (const AsyncCopy& copy : copies) copy_now(t, copy);
     change_mbarrier(t, barrier, 1, 0);
   });
 }
@@ -126,7 +127,8 @@ void bulk_load(Thread& t, const Instruction& in) {
     check_16(t, address);
     std::byte* const to = shared_memory(t, address, bytes);
     std::byte* const barrier = mbarrier_memory(t, barrier_address);
-    start(t, [&t, from, to, bytes, barrier] {
+    start(t, [&t, from, to, bytes, barrier, address] {
+      note_write(t, address, bytes, Proxy::async);
       std::memcpy(to, from, bytes);
       change_mbarrier(t, barrier, 0, -static_cast<std::int64_t>(bytes));
     });
@@ -149,7 +151,10 @@ void bulk_store(Thread& t, const Instruction& in) {
   if (bytes == 0) return;
   std::byte* const to = global_memory(t, target, bytes, in);
   const std::byte* const from = shared_memory(t, source, bytes);
-  add_store(t, [to, from, bytes] { std::memcpy(to, from, bytes); });
+  add_store(t, [&t, to, from, bytes, source] {
+    note_read(t, source, bytes, Proxy::async);
+    std::memcpy(to, from, bytes);
+  });
 }
 
 TensorMapContent map_at(Thread& t, const Instruction& in, std::uint64_t address) {
@@ -197,6 +202,7 @@ void tensor_load(Thread& t, const Instruction& in) {
         const std::byte* const from = row.bytes > 0 ? global_memory(t, row.from, row.bytes, in) : nullptr;
         for (std::uint64_t b = 0; b < row_bytes; ++b) {
           std::byte* const to = shared_memory(t, swizzled(map, address + row.offset + b), 1);
+          note_write(t, swizzled(map, address + row.offset + b), 1, Proxy::async);
           *to = b >= row.first && b < row.first + row.bytes ? from[b - row.first] : std::byte{0};
         }
       });
@@ -216,8 +222,11 @@ void tensor_store(Thread& t, const Instruction& in) {
     each_row(map, at, {}, [&](const TileRow& row) {
       if (row.bytes == 0) return;
       std::byte* const to = global_memory(t, row.from, row.bytes, in);
-      for (std::uint64_t b = 0; b < row.bytes; ++b)
-        to[b] = *shared_memory(t, swizzled(map, address + row.offset + row.first + b), 1);
+      for (std::uint64_t b = 0; b < row.bytes; ++b) {
+        const std::uint64_t from = swizzled(map, address + row.offset + row.first + b);
+        note_read(t, from, 1, Proxy::async);
+        to[b] = *shared_memory(t, from, 1);
+      }
     });
   });
 }
@@ -306,7 +315,8 @@ void store_and_count(Thread& t, const Instruction& in) {
   const std::uint64_t bytes = std::uint64_t{in.bytes} * in.count;
   std::byte* const to = shared_memory(t, t.registers[in.r[0]] & 0xffffffffu, bytes);
   std::byte* const barrier = mbarrier_memory(t, t.registers[in.r[1]] & 0xffffffffu);
-  start(t, [&t, values, to, barrier, bytes, element = in.bytes] {
+  start(t, [&t, values, to, barrier, bytes, element = in.bytes, address = t.registers[in.r[0]]] {
+    if (!Adds) note_write(t, address, bytes, Proxy::async);
     for (std::size_t k = 0; k < values.size(); ++k) {
       std::uint64_t value = values[k];
       if (Adds) {
@@ -346,7 +356,7 @@ void add_async(Decoder& d, Instruction& in) {
 void complete_copies(Thread& t, std::size_t pending) {
   // The last group is open and not among those that are counted.
   while (t.copies.size() > pending + 1) {
-    std::ranges::for_each(t.copies.front(), copy_now);
+    for (const AsyncCopy& copy : t.copies.front()) copy_now(t, copy);
     t.copies.pop_front();
   }
 }

@@ -65,6 +65,7 @@ void release(Barrier& b) {
     if (in.option == 2) t->set<std::uint8_t>(in.r[0], b.any);
     if (in.option == 3) t->set<std::uint32_t>(in.r[0], b.count);
     t->state = State::running;
+    note_acquire(*t, b.order);
     ++t->launch().events;
   }
   b = Barrier{};
@@ -98,6 +99,7 @@ void arrive(Thread& t, const Instruction& in) {
     fault(t, fmt::format("barrier {}: expected {} threads, as others do, found {}", id, b.expected, expected));
   b.expected = expected;
   ++b.arrived;
+  note_release(t, b.order);
   const bool condition = t.predicate(in.r[3]) != (in.count != 0);
   b.any = b.any || condition;
   b.all = b.all && condition;
@@ -152,6 +154,7 @@ void try_advance(Cluster& c) {
   if (c.arrived + c.gone < c.arrivals.size()) return;
   ++c.phase;
   c.arrived = 0;
+  if (c.races) c.races->cluster.ended.join(std::exchange(c.races->cluster.arriving, {}));
   c.gone += std::exchange(c.gone_after_arrival, 0);
 }
 
@@ -162,6 +165,7 @@ void cluster_arrive(Thread& t, const Instruction&) {
   if (own > c.phase) fault(t, "expected a wait between two arrivals at the cluster's barrier");
   ++own;
   ++c.arrived;
+  if (c.races) note_release(t, c.races->cluster.arriving);
   ++t.launch().events;
   try_advance(c);
 }
@@ -169,7 +173,10 @@ void cluster_wait(Thread& t, const Instruction&) {
   const Cluster& c = *t.block->cluster;
   const std::uint32_t own = c.arrivals[place_in_cluster(t)];
   if (own == 0) fault(t, "expected an arrival at the cluster's barrier before the wait");
-  if (c.phase >= own) return;
+  if (c.phase >= own) {
+    if (c.races) note_acquire(t, c.races->cluster.ended);
+    return;
+  }
   --t.pc;
   t.state = State::yielding;
 }

@@ -139,12 +139,14 @@ std::optional<Mode> mode_from_environment() {
     if (word == "1") continue;
     if (word == "late") {
       mode.late = true;
+    } else if (word == "races") {
+      mode.races = true;
     } else if (word.starts_with("seed=")) {
       std::uint64_t seed = 0;
       std::from_chars(word.data() + 5, word.data() + word.size(), seed);
       mode.seed = seed;
     } else {
-      fail(Status::invalid_argument, "CERMET_EMULATE: expected 1, late or seed=N, found '{}'", word);
+      fail(Status::invalid_argument, "CERMET_EMULATE: expected 1, late, races or seed=N, found '{}'", word);
     }
   }
   return mode;

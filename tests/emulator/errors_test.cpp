@@ -56,6 +56,34 @@ TEST(Errors, NameWhatIsWrong) {
   }
 }
 
+/// Whatever order threads come in.
+TEST(Errors, RacesAreAccessesThatNothingOrders) {
+  const auto error = [](const std::string& between, const std::string& use, const std::string& end = "") {
+    return PtxCase{.body =
+                       "mov.u32 %r2, smem; mov.u32 %r3, %tid.x; and.b32 %r3, %r3, 31; shl.b32 %r3, %r3, 2;\n"
+                       "add.u32 %r4, %r2, %r3; setp.lt.u32 %p1, %r1, 32; @%p1 st.shared.u32 [%r4], 7;\n" +
+                       between + use + end,
+                   .threads = 64,
+                   .input = {1, 2, 3, 4, 5, 6, 7, 8},
+                   .mode = {.races = true}}
+        .error();
+  };
+  const std::string
+      barrier = "bar.sync 0;\n",
+      fence = "fence.proxy.async.shared::cta;\n", load = "ld.shared.u32 %r0, [%r4];\n",
+      store = "@!%p1 st.shared.u32 [%r4], 8;\n",
+      bulk = "setp.eq.u32 %p2, %r1, 32; @%p2 cp.async.bulk.global.shared::cta.bulk_group [%rd0], [%r2], 16;\n";
+  EXPECT_EQ(error(barrier, load), "");
+  EXPECT_NE(error("", load).find("reads what warp 0 writes"), std::string::npos);
+  EXPECT_NE(error("", store).find("writes what warp 0 writes"), std::string::npos);
+  EXPECT_EQ(error(barrier, "@%p1 " + load, barrier + store), "");
+  EXPECT_NE(error(barrier, "@%p1 " + load, store).find("nothing orders them"), std::string::npos);
+  EXPECT_EQ(error("@!%p1 st.shared.u16 [%r2+130], 1; @%p1 st.shared.u16 [%r2+128], 1;", ""), "") << "other bytes";
+  EXPECT_EQ(error(fence + barrier, bulk), "");
+  EXPECT_EQ(error(barrier + fence, bulk), "");
+  EXPECT_NE(error(barrier, bulk).find("without a fence.proxy.async"), std::string::npos);
+}
+
 /// An accumulator belongs to the product until it is waited for.
 TEST(Errors, AccumulatorsThatAreWrittenBeforeTheWaitAreSeenInTheLateMode) {
   const std::string before = R"(
@@ -68,7 +96,7 @@ TEST(Errors, AccumulatorsThatAreWrittenBeforeTheWaitAreSeenInTheLateMode) {
     )",
                     touch = "mov.f32 %f2, 0f3F800000;\n", wait = "wgmma.wait_group.sync.aligned 0; mov.u32 %r0, 1;";
   const auto error = [](const std::string& body, bool late) {
-    return PtxCase{.body = body, .threads = 128, .mode = {late, {}}, .shared_bytes = 16384}.error();
+    return PtxCase{.body = body, .threads = 128, .mode = {.late = late}, .shared_bytes = 16384}.error();
   };
   EXPECT_EQ(error(before + wait, true), "");
   EXPECT_EQ(error(before + touch + wait, false), "");

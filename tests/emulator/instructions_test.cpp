@@ -109,7 +109,7 @@ TEST(Instructions, NamedBarriersLetProducersGoOn) {
     ld.shared.u32 %r0, [%r2];
     end:)",
                         .threads = 64};
-  for (const Mode& mode : {Mode{}, Mode{true, 3}}) {
+  for (const Mode& mode : {Mode{}, Mode{true, 3, true}}) {
     PtxCase c = handoff;
     c.mode = mode;
     EXPECT_EQ(c.run()[40], 42u);
@@ -148,10 +148,10 @@ TEST(Instructions, AsynchronousCopiesAreLateUntilTheWait) {
   const std::vector<std::uint32_t> input{1, 2, 3, 4};
   const std::string with_wait = std::string(copy_and_wait) + "cp.async.wait_group 0; ld.shared.u32 %r0, [%r2];",
                     without = std::string(copy_and_wait) + "ld.shared.u32 %r0, [%r2];";
-  EXPECT_EQ((PtxCase{.body = with_wait, .input = input, .mode = {true, {}}}.first()), 1u);
+  EXPECT_EQ((PtxCase{.body = with_wait, .input = input, .mode = {.late = true}}.first()), 1u);
   EXPECT_EQ((PtxCase{.body = with_wait + "ld.shared.u32 %r0, [%r2+4];", .input = input}.first()), 0u) << "not read";
   EXPECT_EQ((PtxCase{.body = without, .input = input}.first()), 1u) << "at once";
-  EXPECT_EQ((PtxCase{.body = without, .input = input, .mode = {true, {}}}.first()), 7u);
+  EXPECT_EQ((PtxCase{.body = without, .input = input, .mode = {.late = true}}.first()), 7u);
 }
 
 TEST(Instructions, BulkCopiesArriveAtTheirBarrier) {
@@ -169,7 +169,7 @@ TEST(Instructions, BulkCopiesArriveAtTheirBarrier) {
   std::string moved = body;
   moved.replace(moved.find("[%r2+16]"), 8, "[%r4]");
   moved.insert(moved.find("setp.ne"), "add.u32 %r4, %r2, 16;\n");
-  for (const Mode& mode : {Mode{}, Mode{true, {}}, Mode{true, 5}})
+  for (const Mode& mode : {Mode{}, Mode{.late = true}, Mode{true, 5, true}})
     EXPECT_EQ((PtxCase{.body = moved, .threads = 64, .input = {1, 2, 3, 4}, .mode = mode}.run()[63]), 2u);
 }
 

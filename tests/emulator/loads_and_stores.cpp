@@ -37,10 +37,17 @@ void note_poll(Thread& t, const Instruction& in, std::uint64_t value) {
   }
 }
 
+template <Space S>
+bool is_shared(const Thread& t, const Instruction& in) {
+  return S == Space::shared || (S == Space::generic && (address_of(t, in, in.r[1]) & shared_window));
+}
+
 /// list or r[0] = [r[1] + offset]
 template <Space S, class T>
 void load(Thread& t, const Instruction& in) {
   const std::byte* from = place<S>(t, in, address<S>(t, in, in.r[1]), sizeof(T) * in.count);
+  if (in.option) note_synchronization(t);
+  else if (is_shared<S>(t, in)) note_read(t, address_of(t, in, in.r[1]), sizeof(T) * in.count);
   for (unsigned k = 0; k < in.count; ++k) {
     T value;
     std::memcpy(&value, from + k * sizeof(T), sizeof value);
@@ -51,6 +58,8 @@ void load(Thread& t, const Instruction& in) {
 template <Space S, class T>
 void store(Thread& t, const Instruction& in) {
   std::byte* to = place<S>(t, in, address<S>(t, in, in.r[1]), sizeof(T) * in.count);
+  if (in.option) note_synchronization(t);
+  else if (is_shared<S>(t, in)) note_write(t, address_of(t, in, in.r[1]), sizeof(T) * in.count);
   for (unsigned k = 0; k < in.count; ++k) {
     const T value = t.get<T>(in.list[k]);
     std::memcpy(to + k * sizeof(T), &value, sizeof value);
@@ -80,8 +89,7 @@ template <bool Stores>
 void access(Decoder& d, Instruction& in) {
   ignore_hints(d);
   const bool acquires = d.has("acquire"), is_volatile = d.has("volatile"), relaxed = d.has("relaxed");
-  d.ignore({"release"});
-  in.option = acquires || is_volatile || relaxed;
+  in.option = d.has("release") || acquires || is_volatile || relaxed;
   Space space = space_of(d);
   in.count = static_cast<std::uint8_t>(vector_of(d));
   const Operand &values = d.at(Stores ? 1 : 0), &where = d.at(Stores ? 0 : 1);
@@ -146,6 +154,7 @@ T changed(Change change, T old, T b, T c) {
 template <Space S, class T>
 void atomic(Thread& t, const Instruction& in) {
   std::byte* at = place<S>(t, in, address<S>(t, in, in.r[1]), sizeof(T));
+  note_synchronization(t);
   T old;
   std::memcpy(&old, at, sizeof old);
   const auto change = static_cast<Change>(in.option);
@@ -229,8 +238,15 @@ void add_loads_and_stores(Table& table) {
     atomic_access<false>(d, in);
   };
   // What only makes memory faster, or orders accesses that are in order here.
-  for (const char* name : {"prefetch", "prefetchu", "membar", "fence", "discard", "applypriority"})
-    table[name] = nothing;
+  for (const char* name : {"prefetch", "prefetchu", "membar", "discard", "applypriority"}) table[name] = nothing;
+  table["fence"] = [](Decoder& d, Instruction& in) {
+    const bool is_proxy = d.has("proxy") && d.has("async");
+    nothing(d, in);
+    if (is_proxy)
+      in.run = [](Thread& t, const Instruction&) {
+        if (Races* const races = t.block->cluster->races.get()) races->fence(t);
+      };
+  };
   table["createpolicy"] = [](Decoder& d, Instruction& in) {
     while (!d.word().empty()) continue;
     in.r[0] = d.reg(0);

@@ -13,13 +13,15 @@
 
 #include "base/error.hpp"
 #include "tests/emulator/program.hpp"
+#include "tests/emulator/races.hpp"
 
 namespace cermet::emulator {
 
 /// How a launch is run: every way must give the same results.
 struct Mode {
-  bool late = false;                  ///< asynchronous work completes at the last moment, otherwise at once
-  std::optional<std::uint64_t> seed;  ///< threads take turns in random order
+  bool late = false;                       ///< asynchronous work completes at the last moment, otherwise at once
+  std::optional<std::uint64_t> seed = {};  ///< threads take turns in random order
+  bool races = false;                      ///< faults at accesses to shared memory that nothing orders
 };
 
 /// Host memory that launches may access.
@@ -53,6 +55,7 @@ struct Launch;
 struct AsyncCopy {
   std::byte* to = nullptr;
   const std::byte* from = nullptr;
+  std::uint64_t address = 0;           ///< of `to`
   std::uint32_t bytes = 0, valid = 0;  ///< the rest is zero
 };
 
@@ -108,6 +111,7 @@ struct Barrier {
   std::vector<Thread*> waiting;
   bool any = false, all = true;
   std::uint32_t count = 0;  ///< of true conditions
+  Order order;
 };
 
 /// Products that a warpgroup has started.
@@ -145,6 +149,7 @@ struct Cluster {
   // The cluster's barrier: its phase, and threads that have arrived in it or ended.
   std::uint32_t phase = 0, arrived = 0, gone = 0, gone_after_arrival = 0;
   std::vector<std::uint32_t> arrivals;  ///< of each thread
+  std::unique_ptr<Races> races;         ///< where they are looked for
 };
 
 struct LaunchSize {
@@ -221,6 +226,14 @@ std::byte* param_memory(Thread& t, std::uint64_t address, std::uint64_t bytes);
 std::byte* generic_memory(Thread& t, std::uint64_t address, std::uint64_t bytes, const Instruction& in);
 /// The block whose shared memory an address of the cluster's window names.
 Block& block_of(Thread& t, std::uint64_t address);
+
+/// For the search for races, where it is on: accesses to shared memory, and what orders them.
+void note_read(const Thread& t, std::uint64_t address, std::uint64_t bytes, Proxy proxy = Proxy::generic);
+void note_write(const Thread& t, std::uint64_t address, std::uint64_t bytes, Proxy proxy = Proxy::generic);
+void note_release(const Thread& t, Order& order);
+void note_acquire(const Thread& t, const Order& order);
+/// Of an atomic, or an access like it: it orders whatever others do with such accesses.
+void note_synchronization(const Thread& t);
 
 /// Completes a thread's cp.async groups but the latest `pending`.
 void complete_copies(Thread& t, std::size_t pending);

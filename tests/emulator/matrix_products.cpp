@@ -88,6 +88,9 @@ void move_matrices(Group& group, const Instruction& in) {
       Thread& t = *group.lane(8 * m + row);
       rows[row] =
           shared_memory(t, (t.get<std::uint32_t>(in.r[0]) + static_cast<std::uint64_t>(in.offset)) & 0xffffffffu, 16);
+      const std::uint64_t address = t.get<std::uint32_t>(in.r[0]) + static_cast<std::uint64_t>(in.offset);
+      if (Stores) note_write(t, address, 16);
+      else note_read(t, address, 16);
       if (!Stores) std::memcpy(tile[row], rows[row], 16);
     }
     group.each([&](Thread& t, std::uint32_t lane) {

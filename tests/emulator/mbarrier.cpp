@@ -1,5 +1,7 @@
 #include "tests/emulator/mbarrier.hpp"
 
+#include <utility>
+
 #include "tests/emulator/decode.hpp"
 
 namespace cermet::emulator {
@@ -49,17 +51,24 @@ void change(Thread& t, const Instruction& in) {
   change_mbarrier(t, barrier, arrivals, in.option & expects ? bytes : in.option & completes ? -bytes : 0);
 }
 
+void acquire(Thread& t, const Instruction& in) {
+  if (Races* const races = t.block->cluster->races.get())
+    races->acquire(t, races->mbarriers[mbarrier_memory(t, address(t, in))].ended);
+}
+
 void wait_parity(Thread& t, const Instruction& in) {
   const Counts c = read(t, mbarrier_memory(t, address(t, in)));
   const bool done = c.phase != ((t.get<std::uint32_t>(in.r[2]) & 1) != 0);
   t.set<std::uint8_t>(in.r[0], done);
   if (!done) t.state = State::yielding;
+  else acquire(t, in);
 }
 void wait_state(Thread& t, const Instruction& in) {
   const Counts c = read(t, mbarrier_memory(t, address(t, in)));
   const bool done = c.phase != unpack(t.registers[in.r[2]]).phase;
   t.set<std::uint8_t>(in.r[0], done);
   if (!done) t.state = State::yielding;
+  else acquire(t, in);
 }
 
 void mbarrier(Decoder& d, Instruction& in) {
@@ -110,11 +119,15 @@ void change_mbarrier(Thread& t, std::byte* barrier, std::uint32_t arrivals, std:
     fault(t, fmt::format("mbarrier: expected at most {} arrivals, found {}", c.pending, arrivals));
   c.pending -= arrivals;
   c.bytes += bytes;
+  Races* const races = t.block->cluster->races.get();
+  Races::Phases* const phases = races ? &races->mbarriers[barrier] : nullptr;
+  if (phases && (arrivals > 0 || bytes < 0)) races->release(t, phases->arriving);
   if (c.bytes >= most_bytes || c.bytes < -most_bytes)
     fault(t, fmt::format("mbarrier: expected less than {} bytes, found {}", most_bytes, c.bytes));
   if (c.pending == 0 && c.bytes == 0) {
     c.phase = !c.phase;
     c.pending = c.expected;
+    if (phases) phases->ended.join(std::exchange(phases->arriving, {}));
   }
   write(barrier, c);
   ++t.launch().events;

@@ -78,6 +78,9 @@ class Scheduler {
     auto cluster = std::make_unique<Cluster>();
     for (std::uint32_t rank = 0; rank < launch_.size.cluster; ++rank)
       cluster->blocks.push_back(make_block(*cluster, rank));
+    const Block& block = *cluster->blocks[0];
+    if (launch_.mode.races)
+      cluster->races = std::make_unique<Races>(cluster->blocks.size(), block.warps.size(), block.shared.size());
     clusters_.push_back(std::move(cluster));
   }
 

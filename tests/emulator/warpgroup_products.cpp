@@ -58,6 +58,7 @@ void read_operand(Thread& t, const Layout& layout, Element e, unsigned rows, boo
       std::byte element[4];
       const std::uint64_t address = layout.at(row, k * bytes);
       std::memcpy(element, shared_memory(t, address, bytes), bytes);
+      note_read(t, address, bytes, Proxy::async);
       const float value = element_at(element, e, 0);
       out[std::size_t{k} * rows + row] = negates ? -value : value;
     }

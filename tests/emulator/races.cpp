@@ -1,0 +1,123 @@
+#include "tests/emulator/races.hpp"
+
+#include <algorithm>
+
+#include "tests/emulator/machine.hpp"
+
+namespace cermet::emulator {
+
+void Order::join(const Order& other) {
+  seen.resize(std::max(seen.size(), other.seen.size()));
+  fenced.resize(seen.size());
+  for (std::size_t i = 0; i < other.seen.size(); ++i) {
+    seen[i] = std::max(seen[i], other.seen[i]);
+    fenced[i] = std::max(fenced[i], other.fenced[i]);
+  }
+}
+
+Races::Races(std::size_t blocks, std::size_t warps_of_block, std::size_t shared_bytes)
+    : warps_(warps_of_block), words_((shared_bytes + 3) / 4) {
+  const std::size_t count = blocks * warps_;
+  agents_.resize(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    agents_[i].seen.resize(count);
+    agents_[i].fenced.resize(count);
+    agents_[i].seen[i] = 1;
+  }
+  written_.resize(blocks * words_);
+  read_.resize(blocks * words_ * warps_);
+}
+
+std::size_t Races::agent(const Thread& t) const { return t.block->rank * warps_ + t.index / 32; }
+
+/// f(number of the word, mask of its bytes) of an access.
+template <class F>
+void Races::each_word(const Thread& t, std::uint64_t address, std::uint64_t bytes, F f) {
+  const std::uint64_t rank = address >> rank_shift, block = rank ? rank - 1 : t.block->rank;
+  const std::uint64_t first = address & ((1u << rank_shift) - 1), last = first + bytes;
+  for (std::uint64_t word = first / 4; word * 4 < last; ++word) {
+    std::uint8_t mask = 15;
+    if (word * 4 < first) mask &= static_cast<std::uint8_t>(15 << (first - word * 4));
+    if (word * 4 + 4 > last) mask &= static_cast<std::uint8_t>(15 >> (word * 4 + 4 - last));
+    f(block * words_ + word, mask);
+  }
+}
+
+void Races::read(const Thread& t, std::uint64_t address, std::uint64_t bytes, Proxy proxy) {
+  const std::size_t own = agent(t);
+  const Order& order = agents_[own];
+  each_word(t, address, bytes, [&](std::size_t word, std::uint8_t mask) {
+    const Word& w = written_[word];
+    if (w.bytes & mask) {
+      if (w.clock > order.seen[w.writer])
+        fault(t,
+              fmt::format("shared address {:#x}: reads what warp {} writes in line {} of PTX, and nothing orders them",
+                          address, w.writer, w.line));
+      if (proxy == Proxy::async && w.proxy == Proxy::generic && w.clock > order.fenced[w.writer])
+        fault(t,
+              fmt::format("shared address {:#x}: reads asynchronously what warp {} wrote in line {} of PTX, without a "
+                          "fence.proxy.async between",
+                          address, w.writer, w.line));
+    }
+    if (word / words_ != t.block->rank) return;  // reads of other blocks are not remembered
+    std::uint32_t& r = read_[word * warps_ + t.index / 32];
+    const std::uint32_t clock = order.seen[own];
+    r = clock << 4 | (r >> 4 == clock ? r & 15 : 0) | mask;
+  });
+}
+
+void Races::write(const Thread& t, std::uint64_t address, std::uint64_t bytes, Proxy proxy) {
+  const std::size_t own = agent(t);
+  const Order& order = agents_[own];
+  const std::uint32_t line = t.launch().program->code[t.pc - 1].line;
+  each_word(t, address, bytes, [&](std::size_t word, std::uint8_t mask) {
+    Word& w = written_[word];
+    if ((w.bytes & mask) && w.clock > order.seen[w.writer])
+      fault(t,
+            fmt::format("shared address {:#x}: writes what warp {} writes in line {} of PTX, and nothing orders them",
+                        address, w.writer, w.line));
+    const std::size_t first = word / words_ * warps_;
+    for (std::size_t i = 0; i < warps_; ++i) {
+      const std::uint32_t r = read_[word * warps_ + i];
+      if ((r & mask) && r >> 4 > order.seen[first + i])
+        fault(t, fmt::format("shared address {:#x}: writes what warp {} reads, and nothing orders them", address,
+                             first + i));
+    }
+    const bool same = w.writer == own && w.clock == order.seen[own] && w.proxy == proxy;
+    w = {order.seen[own], line, static_cast<std::uint16_t>(own),
+         static_cast<std::uint8_t>(same ? w.bytes | mask : mask), proxy};
+  });
+}
+
+void Races::release(const Thread& t, Order& order) {
+  Order& own = agents_[agent(t)];
+  order.join(own);
+  ++own.seen[agent(t)];
+}
+
+void Races::fence(const Thread& t) {
+  Order& own = agents_[agent(t)];
+  own.fenced = own.seen;
+  ++own.seen[agent(t)];
+}
+
+void note_read(const Thread& t, std::uint64_t address, std::uint64_t bytes, Proxy proxy) {
+  if (Races* const races = t.block->cluster->races.get()) races->read(t, address & 0xffffffffu, bytes, proxy);
+}
+void note_write(const Thread& t, std::uint64_t address, std::uint64_t bytes, Proxy proxy) {
+  if (Races* const races = t.block->cluster->races.get()) races->write(t, address & 0xffffffffu, bytes, proxy);
+}
+void note_release(const Thread& t, Order& order) {
+  if (Races* const races = t.block->cluster->races.get()) races->release(t, order);
+}
+void note_acquire(const Thread& t, const Order& order) {
+  if (Races* const races = t.block->cluster->races.get()) races->acquire(t, order);
+}
+void note_synchronization(const Thread& t) {
+  if (Races* const races = t.block->cluster->races.get()) {
+    races->acquire(t, races->memory);
+    races->release(t, races->memory);
+  }
+}
+
+}  // namespace cermet::emulator
