@@ -69,6 +69,7 @@ class EmulatedDevice final : public Device, public cuda::WindowMaps {
  public:
   EmulatedDevice(const Mode& mode, int compute_capability)
       : mode_(mode), target_(*make_null_device(compute_capability)->target()) {
+    target_.multiprocessors = mode.multiprocessors;
     target_.name = fmt::format("emulated:sm_{}", compute_capability);
   }
   DeviceKind kind() const override { return DeviceKind::null; }
@@ -142,11 +143,13 @@ std::optional<Mode> mode_from_environment() {
     } else if (word == "races") {
       mode.races = true;
     } else if (word.starts_with("seed=")) {
-      std::uint64_t seed = 0;
-      std::from_chars(word.data() + 5, word.data() + word.size(), seed);
-      mode.seed = seed;
+      mode.seed.emplace();
+      std::from_chars(word.data() + 5, word.data() + word.size(), *mode.seed);
+    } else if (word.starts_with("sms=")) {
+      std::from_chars(word.data() + 4, word.data() + word.size(), mode.multiprocessors);
+      require(mode.multiprocessors > 0, "CERMET_EMULATE: expected a number of multiprocessors, found '{}'", word);
     } else {
-      fail(Status::invalid_argument, "CERMET_EMULATE: expected 1, late, races or seed=N, found '{}'", word);
+      fail(Status::invalid_argument, "CERMET_EMULATE: expected 1, late, races, seed=N or sms=N, found '{}'", word);
     }
   }
   return mode;

@@ -11,7 +11,7 @@ namespace cermet::emulator {
 /// Launches are complete when they return. `compute_capability` is that of the PTX.
 std::unique_ptr<Device> make_emulated_device(const Mode& mode, int compute_capability = 90);
 
-/// What CERMET_EMULATE asks for: nothing, or "1", or a list of "late", "races" and "seed=N".
+/// What CERMET_EMULATE asks for: nothing, or "1", or a list of "late", "races", "seed=N" and "sms=N".
 std::optional<Mode> mode_from_environment();
 
 }  // namespace cermet::emulator

@@ -147,9 +147,6 @@ void wait_for_warpgroup(Thread& t, const Instruction& in) {
   ++t.launch().events;
   Group group(all, ~0u);
   in.together(group, in);
-  Order order;  // a product is of the warpgroup: its warps have all read when one of them goes on
-  for (std::size_t i = 0; i < all.size(); i += 32) note_release(*all[i], order);
-  for (std::size_t i = 0; i < all.size(); i += 32) note_acquire(*all[i], order);
 }
 
 void leave(Thread& t) {

@@ -22,6 +22,7 @@ struct Mode {
   bool late = false;                       ///< asynchronous work completes at the last moment, otherwise at once
   std::optional<std::uint64_t> seed = {};  ///< threads take turns in random order
   bool races = false;                      ///< faults at accesses to shared memory that nothing orders
+  int multiprocessors = 132;               ///< few make blocks take several items
 };
 
 /// Host memory that launches may access.

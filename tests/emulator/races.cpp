@@ -26,6 +26,7 @@ Races::Races(std::size_t blocks, std::size_t warps_of_block, std::size_t shared_
   }
   written_.resize(blocks * words_);
   read_.resize(blocks * words_ * warps_);
+  read_by_product_.resize(blocks * words_ * groups());
 }
 
 std::size_t Races::agent(const Thread& t) const { return t.block->rank * warps_ + t.index / 32; }
@@ -43,22 +44,36 @@ void Races::each_word(const Thread& t, std::uint64_t address, std::uint64_t byte
   }
 }
 
+void Races::check_read(const Thread& t, const Order& order, const Word& w, std::uint64_t address, Proxy proxy) const {
+  if (w.clock > order.seen[w.writer])
+    fault(t, fmt::format("shared address {:#x}: reads what warp {} writes in line {} of PTX, and nothing orders them",
+                         address, w.writer, w.line));
+  if (proxy == Proxy::async && w.proxy == Proxy::generic && w.clock > order.fenced[w.writer])
+    fault(t, fmt::format("shared address {:#x}: reads asynchronously what warp {} wrote in line {} of PTX, without a "
+                         "fence.proxy.async between",
+                         address, w.writer, w.line));
+}
+
+void Races::begin_product(const Thread& first) {
+  std::array<std::uint32_t, 4> clocks{};
+  for (std::size_t i = 0; i < 4; ++i) clocks[i] = agents_[agent(first) + i].seen[agent(first) + i];
+  products_.push_back(clocks);
+}
+
+void Races::read_by_warpgroup(const Thread& first, std::uint64_t address, std::uint64_t bytes) {
+  each_word(first, address, bytes, [&](std::size_t word, std::uint8_t mask) {
+    const Word& w = written_[word];
+    if (w.bytes & mask)
+      for (std::size_t i = 0; i < 4; ++i) check_read(first, agents_[agent(first) + i], w, address, Proxy::async);
+    read_by_product_[word * groups() + first.index / 128] = static_cast<std::uint32_t>(products_.size() - 1);
+  });
+}
+
 void Races::read(const Thread& t, std::uint64_t address, std::uint64_t bytes, Proxy proxy) {
   const std::size_t own = agent(t);
   const Order& order = agents_[own];
   each_word(t, address, bytes, [&](std::size_t word, std::uint8_t mask) {
-    const Word& w = written_[word];
-    if (w.bytes & mask) {
-      if (w.clock > order.seen[w.writer])
-        fault(t,
-              fmt::format("shared address {:#x}: reads what warp {} writes in line {} of PTX, and nothing orders them",
-                          address, w.writer, w.line));
-      if (proxy == Proxy::async && w.proxy == Proxy::generic && w.clock > order.fenced[w.writer])
-        fault(t,
-              fmt::format("shared address {:#x}: reads asynchronously what warp {} wrote in line {} of PTX, without a "
-                          "fence.proxy.async between",
-                          address, w.writer, w.line));
-    }
+    if (const Word& w = written_[word]; w.bytes & mask) check_read(t, order, w, address, proxy);
     if (word / words_ != t.block->rank) return;  // reads of other blocks are not remembered
     std::uint32_t& r = read_[word * warps_ + t.index / 32];
     const std::uint32_t clock = order.seen[own];
@@ -82,6 +97,16 @@ void Races::write(const Thread& t, std::uint64_t address, std::uint64_t bytes, P
       if ((r & mask) && r >> 4 > order.seen[first + i])
         fault(t, fmt::format("shared address {:#x}: writes what warp {} reads, and nothing orders them", address,
                              first + i));
+    }
+    for (std::size_t g = 0; g < groups(); ++g) {
+      std::uint32_t& product = read_by_product_[word * groups() + g];
+      bool ordered = product == 0;
+      for (std::size_t i = 0; i < 4 && !ordered; ++i) ordered = products_[product][i] <= order.seen[first + 4 * g + i];
+      if (!ordered)
+        fault(t, fmt::format(
+                     "shared address {:#x}: writes what a product of warps {} to {} reads, and nothing orders them",
+                     address, first + 4 * g, first + 4 * g + 3));
+      product = 0;
     }
     const bool same = w.writer == own && w.clock == order.seen[own] && w.proxy == proxy;
     w = {order.seen[own], line, static_cast<std::uint16_t>(own),

@@ -1,6 +1,7 @@
 // Accesses of a cluster's warps to shared memory that nothing orders, whichever order they came in here.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <unordered_map>
@@ -29,6 +30,11 @@ class Races {
   void read(const Thread& t, std::uint64_t address, std::uint64_t bytes, Proxy proxy);
   void write(const Thread& t, std::uint64_t address, std::uint64_t bytes, Proxy proxy);
 
+  /// The same of a product of a warpgroup, of which `first` is the first thread: all of its warps must know what was
+  /// written. It has read when one of them goes on.
+  void begin_product(const Thread& first);
+  void read_by_warpgroup(const Thread& first, std::uint64_t address, std::uint64_t bytes);
+
   /// What the thread did is known to those that acquire it.
   void release(const Thread& t, Order& order);
   void acquire(const Thread& t, const Order& order) { agents_[agent(t)].join(order); }
@@ -50,6 +56,8 @@ class Races {
     Proxy proxy = Proxy::generic;
   };
   std::size_t agent(const Thread& t) const;
+  std::size_t groups() const { return warps_ / 4; }
+  void check_read(const Thread& t, const Order& order, const Word& w, std::uint64_t address, Proxy proxy) const;
   template <class F>
   void each_word(const Thread& t, std::uint64_t address, std::uint64_t bytes, F f);
 
@@ -57,6 +65,8 @@ class Races {
   std::vector<Order> agents_;
   std::vector<Word> written_;        ///< of all blocks
   std::vector<std::uint32_t> read_;  ///< of each word and warp of its block: a clock, and a mask of bytes
+  std::vector<std::array<std::uint32_t, 4>> products_{1};  ///< clocks of the warps, of each product
+  std::vector<std::uint32_t> read_by_product_;             ///< of each word and warpgroup of its block
 };
 
 }  // namespace cermet::emulator

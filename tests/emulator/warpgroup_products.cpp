@@ -52,13 +52,14 @@ struct Layout {
 /// Reads an operand of `rows` rows and 32 bytes of K as floats, [K, rows].
 void read_operand(Thread& t, const Layout& layout, Element e, unsigned rows, bool negates, std::vector<float>& out) {
   const unsigned bytes = bytes_of(e), count = 32 / bytes;
+  Races* const races = t.block->cluster->races.get();
   out.resize(std::size_t{count} * rows);
   for (unsigned row = 0; row < rows; ++row)
     for (unsigned k = 0; k < count; ++k) {
       std::byte element[4];
       const std::uint64_t address = layout.at(row, k * bytes);
       std::memcpy(element, shared_memory(t, address, bytes), bytes);
-      note_read(t, address, bytes, Proxy::async);
+      if (races && address % 4 == 0) races->read_by_warpgroup(t, address, 4);  // neighbours are read, too
       const float value = element_at(element, e, 0);
       out[std::size_t{k} * rows + row] = negates ? -value : value;
     }
@@ -110,6 +111,7 @@ void multiply(std::span<Thread* const> threads, const Instruction& in, const Sta
 }
 
 void execute(std::span<Thread* const> threads, const StartedProduct& product) {
+  if (Races* const races = threads[0]->block->cluster->races.get()) races->begin_product(*threads[0]);
   const Instruction& in = *product.instruction;
   if (is_integer(static_cast<Element>(in.r[3]))) multiply<std::int32_t>(threads, in, product);
   else multiply<float>(threads, in, product);

@@ -1,4 +1,5 @@
-// Some cases of CUDA kernels, run by the interpreter of PTX: at once and in order, late and in random order.
+// Some cases of CUDA kernels, run by the interpreter of PTX: at once and in order; late, in random order and with a
+// search for races.
 #include "tests/kernel_cuda/device_case.hpp"
 #include "tests/kernel_cuda/kernel_named.hpp"
 
@@ -22,14 +23,14 @@ TEST_P(Emulated, ComputesWhatTheReferenceDoes) {
   ASSERT_NE(recipe, recipes.end()) << c.recipe;
   CaseData data = make_case_data(definition(c.op), *recipe);
   const Expected expected = run_reference(data);
-  for (const emulator::Mode& mode : {emulator::Mode{}, emulator::Mode{true, 1}}) {
+  for (const emulator::Mode& mode : {emulator::Mode{}, emulator::Mode{true, 1, true}}) {
     TestDevice device(mode);
     data.problem.target = device.device->target();
     const Kernel& kernel = kernel_named(c.op, c.kernel);
     ASSERT_EQ(kernel.declines(data.problem), std::nullopt) << c.kernel << ", " << c.recipe;
     std::vector<RecordedLaunch> launches;
     EXPECT_EQ(run_on_device(data, expected, kernel, 0, device.queue(), device.pool, &launches), "")
-        << c.kernel << ", " << c.recipe << (mode.late ? ", late and in random order" : "");
+        << c.kernel << ", " << c.recipe << (mode.late ? ", late, in random order, looking for races" : "");
     ASSERT_FALSE(launches.empty());
     for (const RecordedLaunch& launch : launches) EXPECT_FALSE(launch.fallback) << launch.program;
   }
