@@ -98,6 +98,10 @@ class Scheduler {
     block->threads.resize(threads);
     block->groups.resize((threads + 127) / 128);
     const std::size_t count = program_.registers.size();
+    if (!spare_.empty()) {
+      block->registers = std::move(spare_.back());
+      spare_.pop_back();
+    }
     block->registers.resize(count * threads);
     block->warps.resize((threads + 31) / 32);
     for (std::uint32_t i = 0; i < threads; ++i) {
@@ -168,6 +172,9 @@ class Scheduler {
     const auto ended = [](const auto& c) { return c->live == 0; };
     if (std::ranges::none_of(clusters_, ended)) return;
     while (!launch_.pending.empty()) complete_one();  // it may refer to them
+    for (const auto& cluster : clusters_)
+      if (ended(cluster))
+        for (const auto& block : cluster->blocks) spare_.push_back(std::move(block->registers));
     std::erase_if(clusters_, ended);
   }
 
@@ -197,6 +204,7 @@ class Scheduler {
   Launch& launch_;
   const Program& program_;
   std::vector<std::unique_ptr<Cluster>> clusters_;
+  std::vector<std::vector<std::uint64_t>> spare_;  ///< registers of blocks that ended: memory that is there already
   std::uint32_t next_ = 0, total_ = 0;
   bool preempted_ = false;
 };
