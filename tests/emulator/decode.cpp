@@ -258,6 +258,19 @@ void Decoder::call(Instruction& in) {
   program_.calls.push_back(std::move(made));
 }
 
+std::string Program::source_of(std::uint32_t number) const {
+  auto after = module.places.upper_bound(number);
+  if (after == module.places.begin()) return "";
+  const ModuleText::Place& place = std::prev(after)->second;
+  const auto name = [&](std::uint64_t file, std::uint64_t line) {
+    const auto found = module.files.find(file);
+    return found == module.files.end() ? std::string() : fmt::format("{}:{}", found->second, line);
+  };
+  const std::string callee = name(place.file, place.line), caller = name(place.caller_file, place.caller_line);
+  if (callee.empty()) return "";
+  return caller.empty() ? fmt::format(" ({})", callee) : fmt::format(" ({} in {})", callee, caller);
+}
+
 std::unique_ptr<Program> decode(std::string ptx, std::string_view entry) {
   auto program = std::make_unique<Program>();
   program->name = entry;

@@ -46,6 +46,8 @@ TEST(Errors, NameWhatIsWrong) {
        "tensor map"},
       {"half of a warpgroup", "wgmma.fence.sync.aligned;", "warpgroup"},
       {"trap", "trap;", "trap"},
+      {"a line of the source", "\n.loc 1 7 3, function_name f, inlined_at 1 20 5\ntrap;",
+       "(kernel.cuh:7 in kernel.cuh:20)"},
       {"another instruction", "tcgen05.wait::ld.sync.aligned;", "does not know"},
       {"another modifier", "add.cc.u32 %r0, 1, 2;", "modifier 'cc'"},
   };

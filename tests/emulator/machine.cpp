@@ -25,7 +25,8 @@ std::string describe(const Thread& t) {
   std::string_view text = program.line(in.line);
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) text.remove_prefix(1);
   if (text.size() > 160) text = text.substr(0, 160);
-  return fmt::format("block {} thread {} at line {} of PTX: {}", t.block->index, t.index, in.line, text);
+  return fmt::format("block {} thread {} at line {} of PTX{}: {}", t.block->index, t.index, in.line,
+                     program.source_of(in.line), text);
 }
 
 void fault(const Thread& t, const std::string& what) {

@@ -100,6 +100,8 @@ struct Program {
   std::uint64_t parameter_bytes = 0;
   std::vector<std::uint32_t> parameter_offsets, parameter_sizes;
   int min_blocks = 1;  ///< that are to fit on a multiprocessor
+  /// " (file:line)" of a line of PTX, where it is known.
+  std::string source_of(std::uint32_t number) const;
   std::string_view line(std::uint32_t number) const {
     return number == 0 || number > module.lines.size() ? std::string_view() : module.lines[number - 1];
   }

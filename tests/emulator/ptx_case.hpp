@@ -24,6 +24,7 @@ struct PtxCase {
 .version 9.0
 .target sm_90a
 .address_size 64
+.file 1 "kernel.cuh"
 .extern .shared .align 1024 .b8 smem[];
 .visible .entry test(.param .u64 result, .param .u64 input)
 {

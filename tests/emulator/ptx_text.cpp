@@ -115,7 +115,9 @@ class Parser {
 
   void top_level() {
     const std::string_view word = peek();
-    if (word == ".version" || word == ".target" || word == ".address_size" || word == ".file") return skip_line();
+    if (word == ".file") return file();
+    if (word == ".section") return section();
+    if (word == ".version" || word == ".target" || word == ".address_size") return skip_line();
     bool is_extern = false;
     while (peek() == ".visible" || peek() == ".extern" || peek() == ".weak" || peek() == ".common") {
       is_extern |= peek() == ".extern";
@@ -124,6 +126,25 @@ class Parser {
     if (peek() == ".entry" || peek() == ".func") return function(is_extern);
     if (peek() == ".global" || peek() == ".const" || peek() == ".shared") return variable(module_variables_);
     fail(Status::unsupported, "PTX line {}: unknown declaration '{}'", line(), peek());
+  }
+
+  /// .file 1 "name"
+  void file() {
+    const std::uint64_t number_of_file = number(peek(1));
+    std::string_view name = peek(2);
+    if (name.size() > 2) module_.files[number_of_file] = name.substr(1, name.size() - 2);
+    skip_line();
+  }
+  void section() {  // of debuggers
+    while (!take("{")) ++at_;
+    while (!take("}")) ++at_;
+  }
+  /// .loc 1 23 4, function_name NAME, inlined_at 1 56 7
+  void place_in_source() {
+    ModuleText::Place& place = module_.places[line()];
+    place = {number(peek(1)), number(peek(2))};
+    for (const std::uint32_t now = line(); at_ < tokens_.size() && line() == now; ++at_)
+      if (peek() == "inlined_at") place.caller_file = number(peek(1)), place.caller_line = number(peek(2));
   }
 
   /// `.space .align N .type name[count] = {...}, ...;`
@@ -259,7 +280,7 @@ class Parser {
       } else if (peek() == ".pragma") {
         while (!take(";")) ++at_;
       } else if (peek() == ".loc") {
-        skip_line();
+        place_in_source();
       } else if (take(";")) {
       } else {
         statement(f, scope);

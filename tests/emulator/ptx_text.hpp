@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -69,6 +70,14 @@ struct ModuleText {
   std::uint64_t local_bytes = 0;        ///< of a thread
   std::uint32_t registers = 0;          ///< of all functions: none is recursive
   std::vector<std::string_view> lines;  ///< for messages
+  // Where they come from, if the compiler says it (-lineinfo): files by number, and places by the first line that they
+  // are for.
+  std::map<std::uint64_t, std::string_view> files;
+  struct Place {
+    std::uint64_t file = 0, line = 0;
+    std::uint64_t caller_file = 0, caller_line = 0;  ///< of an inlined function
+  };
+  std::map<std::uint32_t, Place> places;
 };
 
 /// Where a block's shared memory begins: what is before is reserved, so that null is no address.

@@ -46,12 +46,12 @@ void Races::each_word(const Thread& t, std::uint64_t address, std::uint64_t byte
 
 void Races::check_read(const Thread& t, const Order& order, const Word& w, std::uint64_t address, Proxy proxy) const {
   if (w.clock > order.seen[w.writer])
-    fault(t, fmt::format("shared address {:#x}: reads what warp {} writes in line {} of PTX, and nothing orders them",
-                         address, w.writer, w.line));
+    fault(t, fmt::format("shared address {:#x}: reads what warp {} writes in line {} of PTX{}, and nothing orders them",
+                         address, w.writer, w.line, t.launch().program->source_of(w.line)));
   if (proxy == Proxy::async && w.proxy == Proxy::generic && w.clock > order.fenced[w.writer])
-    fault(t, fmt::format("shared address {:#x}: reads asynchronously what warp {} wrote in line {} of PTX, without a "
+    fault(t, fmt::format("shared address {:#x}: reads asynchronously what warp {} wrote in line {} of PTX{}, without a "
                          "fence.proxy.async between",
-                         address, w.writer, w.line));
+                         address, w.writer, w.line, t.launch().program->source_of(w.line)));
 }
 
 void Races::begin_product(const Thread& first) {
@@ -89,8 +89,8 @@ void Races::write(const Thread& t, std::uint64_t address, std::uint64_t bytes, P
     Word& w = written_[word];
     if ((w.bytes & mask) && w.clock > order.seen[w.writer])
       fault(t,
-            fmt::format("shared address {:#x}: writes what warp {} writes in line {} of PTX, and nothing orders them",
-                        address, w.writer, w.line));
+            fmt::format("shared address {:#x}: writes what warp {} writes in line {} of PTX{}, and nothing orders them",
+                        address, w.writer, w.line, t.launch().program->source_of(w.line)));
     const std::size_t first = word / words_ * warps_;
     for (std::size_t i = 0; i < warps_; ++i) {
       const std::uint32_t r = read_[word * warps_ + i];

@@ -131,8 +131,8 @@ void restore(WarpGroup& group, std::span<Thread* const> threads, const Instructi
     if (held == group.held.end()) continue;
     for (std::size_t i = 0; i < threads.size(); ++i) {
       if (threads[i]->registers[in.list[j]] != poison)
-        fault(*threads[i],
-              fmt::format("wrote to an accumulator of the product in line {} of PTX before it ended", in.line));
+        fault(*threads[i], fmt::format("wrote to an accumulator of the product in line {} of PTX{} before it ended",
+                                       in.line, threads[i]->launch().program->source_of(in.line)));
       threads[i]->registers[in.list[j]] = held->second[i];
     }
     group.held.erase(held);
