@@ -20,7 +20,7 @@ void plain_address(Decoder& d, std::size_t operand, Instruction& in, std::size_t
 }
 
 template <class T>
-std::vector<T>& open_group(std::deque<std::vector<T>>& groups) {
+std::vector<T>& open_group(std::vector<std::vector<T>>& groups) {
   if (groups.empty()) groups.emplace_back();
   return groups.back();
 }
@@ -357,14 +357,14 @@ void complete_copies(Thread& t, std::size_t pending) {
   // The last group is open and not among those that are counted.
   while (t.copies.size() > pending + 1) {
     for (const AsyncCopy& copy : t.copies.front()) copy_now(t, copy);
-    t.copies.pop_front();
+    t.copies.erase(t.copies.begin());
   }
 }
 
 void complete_stores(Thread& t, std::size_t pending) {
   while (t.stores.size() > pending + 1) {
     for (const std::function<void()>& store : t.stores.front()) store();
-    t.stores.pop_front();
+    t.stores.erase(t.stores.begin());
     ++t.launch().events;
   }
 }

@@ -22,7 +22,7 @@ struct F64Source {
   static double read(const Thread& t, std::uint32_t r) { return t.get<double>(r); }
 };
 struct F16Source {
-  static double read(const Thread& t, std::uint32_t r) { return decode_float(t.get<std::uint16_t>(r), half_format); }
+  static double read(const Thread& t, std::uint32_t r) { return half_to_float(t.get<std::uint16_t>(r)); }
 };
 struct Bf16Source {
   static double read(const Thread& t, std::uint32_t r) { return bfloat_to_float(t.get<std::uint16_t>(r)); }

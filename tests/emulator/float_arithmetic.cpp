@@ -92,7 +92,7 @@ void run_f64(Thread& t, const Instruction& in) {
 }
 
 struct Half {
-  static double decode(std::uint16_t bits) { return decode_float(bits, half_format); }
+  static double decode(std::uint16_t bits) { return half_to_float(bits); }
   static std::uint16_t encode(double x) { return float_to_half(x); }
 };
 struct Bfloat {

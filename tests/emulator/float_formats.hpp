@@ -61,7 +61,12 @@ inline std::uint32_t encode_float(double x, FloatFormat f, Rounding rounding, bo
   return sign | bits;
 }
 
-inline float half_to_float(std::uint16_t bits) { return static_cast<float>(decode_float(bits, half_format)); }
+inline float half_to_float(std::uint16_t bits) {
+  const std::uint32_t exponent = bits >> 10 & 31, mantissa = bits & 1023u, sign = std::uint32_t{bits} >> 15 << 31;
+  if (exponent == 0) return (sign ? -1.0f : 1.0f) * static_cast<float>(mantissa) * 0x1p-24f;
+  if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | mantissa << 13);
+  return std::bit_cast<float>(sign | (exponent + 112) << 23 | mantissa << 13);
+}
 inline std::uint16_t float_to_half(double x) {
   return static_cast<std::uint16_t>(encode_float(x, half_format, Rounding::nearest, false));
 }

@@ -72,8 +72,8 @@ struct Thread {
   Block* block = nullptr;
   std::vector<std::byte> local;
   std::vector<std::pair<std::uint32_t, const Call*>> calls;  ///< where they return
-  std::deque<std::vector<AsyncCopy>> copies;                 ///< groups that are not complete; the last is open
-  std::deque<std::vector<std::function<void()>>> stores;     ///< the same of bulk stores
+  std::vector<std::vector<AsyncCopy>> copies;                ///< groups that are not complete; the last is open
+  std::vector<std::vector<std::function<void()>>> stores;    ///< the same of bulk stores
   const Instruction* polled = nullptr;                       ///< the last load that may poll
   std::uint64_t polled_value = 0;
   std::uint32_t polls = 0;

@@ -1,10 +1,11 @@
 // Elements of matrix products as floats, or integers.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
-#include <vector>
 
 #include "tests/emulator/float_formats.hpp"
 
@@ -22,16 +23,17 @@ inline Element element_named(std::string_view name) {
 inline unsigned bytes_of(Element e) { return e == Element::tf32 ? 4 : e == Element::f16 || e == Element::bf16 ? 2 : 1; }
 inline bool is_integer(Element e) { return e == Element::s8 || e == Element::u8; }
 
-/// Floats of 8 or 16 bits by their bits.
+/// Floats of 8 bits by their bits.
 inline const float* float_table(Element e) {
   static const auto tables = [] {
-    std::vector<std::vector<float>> made(5);
-    for (std::uint32_t b = 0; b < 65536; ++b) made[0].push_back(half_to_float(static_cast<std::uint16_t>(b)));
-    for (std::uint32_t b = 0; b < 256; ++b) made[3].push_back(static_cast<float>(decode_float(b, e4m3_format)));
-    for (std::uint32_t b = 0; b < 256; ++b) made[4].push_back(static_cast<float>(decode_float(b, e5m2_format)));
+    std::array<std::array<float, 256>, 2> made{};
+    for (std::uint32_t b = 0; b < 256; ++b) {
+      made[0][b] = static_cast<float>(decode_float(b, e4m3_format));
+      made[1][b] = static_cast<float>(decode_float(b, e5m2_format));
+    }
     return made;
   }();
-  return tables[static_cast<std::size_t>(e)].data();
+  return tables[e == Element::e5m2].data();
 }
 
 /// Element `i` of some bytes.
@@ -41,7 +43,7 @@ inline float element_at(const std::byte* bytes, Element e, unsigned i) {
     case Element::bf16: {
       std::uint16_t bits;
       std::memcpy(&bits, bytes + 2 * i, sizeof bits);
-      return e == Element::bf16 ? bfloat_to_float(bits) : float_table(e)[bits];
+      return e == Element::bf16 ? bfloat_to_float(bits) : half_to_float(bits);
     }
     case Element::tf32: {
       std::uint32_t bits;
