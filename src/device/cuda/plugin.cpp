@@ -52,6 +52,7 @@ std::string unavailable_reason() {
 }
 
 TensorMap window_map(const Device& device, const WindowMapShape& shape) {
+  if (const auto* const own = dynamic_cast<const WindowMaps*>(&device)) return own->window_map(shape);
   return device.computes() ? plugin().window_map(device, shape) : TensorMap{};
 }
 

@@ -20,6 +20,13 @@ struct WindowMapShape {
   std::uint32_t box_pixels = 0, box_channels = 0;  ///< 128 bytes of channels, swizzled
 };
 
+/// A device that encodes its own.
+class WindowMaps {
+ public:
+  virtual ~WindowMaps() = default;
+  virtual TensorMap window_map(const WindowMapShape& shape) const = 0;
+};
+
 /// A map for a device; of the null device, nothing.
 TensorMap window_map(const Device& device, const WindowMapShape& shape);
 
