@@ -43,7 +43,10 @@ INSTANTIATE_TEST_SUITE_P(
                     EmulatedCase{OpKind::linear, "gemm.linear.hopper", "router"},
                     EmulatedCase{OpKind::incre_flash_attention, "attention.decode", "tiles_lse_bf16"},
                     EmulatedCase{OpKind::flash_attention, "attention.prefill_ragged", "tiles_odd_bf16"},
-                    EmulatedCase{OpKind::flash_attention, "attention.prefill_ragged_hopper", "tiles_window_bf16"}),
+                    EmulatedCase{OpKind::flash_attention, "attention.prefill_ragged_hopper", "tiles_window_bf16"},
+                    EmulatedCase{OpKind::flash_attention, "attention.prefill_ragged_tma", "copies_jumps_f16"},
+                    EmulatedCase{OpKind::flash_attention, "attention.prefill_ragged_tma", "copies_d192"},
+                    EmulatedCase{OpKind::incre_flash_attention, "attention.prefill_paged_tma", "copies_freed"}),
     [](const auto& test) {
       std::string name = fmt::format("{}_{}", test.param.kernel, test.param.recipe);
       std::ranges::replace(name, '.', '_');
