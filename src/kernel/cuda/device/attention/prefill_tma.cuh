@@ -18,7 +18,8 @@
 //              + 64 ..              barriers    full and empty of queries, keys, values and notes; one of tails
 //              All tiles have the 128-byte swizzle. Head size 128, long: 2 x 48 + 2 x 20 + 2 x 20 KiB.
 //   Phases     schedule()  warp 1: items of the block, longest first (tile_order.cuh), one ahead of the consumers
-//              produce()   warp 0: queries, then keys of tile j + 1 and values of tile j, by TMA; sets rows of values to
+//              produce()   warp 0: queries, then keys of tile j + 1 and values of tile j, by TMA; sets rows of values
+//              to
 //                          zero that are not the sequence's, which may hold NaN
 //              consume()   scores of tile 0 become weights (prefill_tma_scores.cuh); then for each further tile j
 //                            products   S = Q K[j]^T, O += P V[j - 1], issued together
@@ -56,7 +57,7 @@ struct TmaPrefillTask {
 
   struct Shared {
     char *queries, *keys, *values, *notes;
-    uint64_t *query_full, *query_empty;  // (query_buffers)
+    uint64_t *query_full, *query_empty;                         // (query_buffers)
     uint64_t *key_full, *key_empty, *value_full, *value_empty;  // (stages)
     uint64_t *note_full, *note_empty;                           // (notes)
     uint64_t* tail;
@@ -129,7 +130,8 @@ struct TmaPrefillTask {
     const int position = s.keys - (s.end - s.begin) + before;
     note.position = position;
     // Both ends of the keys that a row sees rise with the row.
-    const int first = visible_keys(p, position, s.keys).first, last = visible_keys(p, position + count - 1, s.keys).last;
+    const int first = visible_keys(p, position, s.keys).first,
+              last = visible_keys(p, position + count - 1, s.keys).last;
     note.first_seen = first;
     note.last = last;
     note.first = first / keys * keys;
@@ -179,8 +181,7 @@ struct TmaPrefillTask {
                                  uint64_t* full) {
     const int lane = static_cast<int>(lane_index()), key = first + lane * box_rows;
     const uint32_t wanted = __ballot_sync(0xffffffffu, page >= 0);
-    if (lane == 0)
-      ptx::mbarrier_arrive_expect(full, static_cast<uint32_t>(__popc(wanted) * (Pieces * box_rows * 128)));
+    if (lane == 0) ptx::mbarrier_arrive_expect(full, static_cast<uint32_t>(__popc(wanted) * (Pieces * box_rows * 128)));
     __syncwarp();
     if (page < 0) return;
     const int row = paged ? key % (paged ? C.block : 1) : note.key_begin + key;
@@ -210,17 +211,15 @@ struct TmaPrefillTask {
   static CERMET_DEVICE void produce(const Params& params, const Shared& shared) {
     const attention::Params& p = params.a;
     constexpr int key_pieces = C.pieces(C.head_size), value_pieces = C.pieces(C.value_size);
-    NoteSlot note_slot(0);
-    QuerySlot query_slot(0);
-    Slot key_slot(0), value_slot(0);
-    uint32_t tail_phase = 0;
+    uint32_t all_tiles = 0, tails = 0;  // of the items before
 #pragma unroll 1
-    while (true) {
+    for (uint32_t item = 0;; ++item) {
+      const NoteSlot note_slot(item);
       ptx::mbarrier_wait(shared.note_full + note_slot.stage, note_slot.phase);
       PrefillNote& note = shared.note(note_slot.stage);
-      const int tiles = note.tiles;
-      if (tiles < 0) return;
-      int first = note.first, page = tiles > 0 ? page_of(p, note, first) : -1;
+      if (note.tiles < 0) return;
+      int first = note.first, page = note.tiles > 0 ? page_of(p, note, first) : -1;
+      const QuerySlot query_slot(item);
       ptx::mbarrier_wait(shared.query_empty + query_slot.stage, query_slot.phase ^ 1);
       if (ptx::elect_one()) {
         uint64_t* const full = shared.query_full + query_slot.stage;
@@ -231,38 +230,35 @@ struct TmaPrefillTask {
                            64 * piece, note.kv_head * C.group, note.token, 0, full);
       }
       __syncwarp();
-      query_slot.advance();
       int value_page = -1;
 #pragma unroll 1
-      for (int tile = 0; tile <= tiles; ++tile) {
+      for (int tile = 0; tile <= note.tiles; ++tile) {
         int next_page = -1;
-        if (tile < tiles) {
-          if (tile + 1 < tiles) next_page = page_of(p, note, first + keys);
-          ptx::mbarrier_wait(shared.key_empty + key_slot.stage, key_slot.phase ^ 1);
-          copy<key_pieces>(&params.k, note, first, page, shared.key(key_slot.stage),
-                           shared.key_full + key_slot.stage);
-          key_slot.advance();
+        if (tile < note.tiles) {
+          if (tile + 1 < note.tiles) next_page = page_of(p, note, first + keys);
+          const Slot slot(all_tiles + tile);
+          ptx::mbarrier_wait(shared.key_empty + slot.stage, slot.phase ^ 1);
+          copy<key_pieces>(&params.k, note, first, page, shared.key(slot.stage), shared.key_full + slot.stage);
         }
         if (tile > 0) {
-          ptx::mbarrier_wait(shared.value_empty + value_slot.stage, value_slot.phase ^ 1);
-          char* const to = shared.value(value_slot.stage);
-          uint64_t* const full = shared.value_full + value_slot.stage;
+          const Slot slot(all_tiles + tile - 1);
+          ptx::mbarrier_wait(shared.value_empty + slot.stage, slot.phase ^ 1);
+          char* const to = shared.value(slot.stage);
+          uint64_t* const full = shared.value_full + slot.stage;
           const Unseen rows_of = unseen(p, note, first - keys);
           const bool clears = rows_of.before > 0 || rows_of.from < keys;
           copy<value_pieces>(&params.v, note, first - keys, value_page, to, clears ? shared.tail : full);
           if (clears) {
-            ptx::mbarrier_wait(shared.tail, tail_phase);
-            tail_phase ^= 1;
+            ptx::mbarrier_wait(shared.tail, tails++ & 1);
             clear(to, rows_of);
             arrive(full);
           }
-          value_slot.advance();
         }
         value_page = page, page = next_page;
         first += keys;
       }
+      all_tiles += note.tiles;
       arrive(shared.note_empty + note_slot.stage);
-      note_slot.advance();
     }
   }
 
@@ -320,7 +316,8 @@ struct TmaPrefillTask {
   template <class Team>
   static CERMET_DEVICE void consume(const Params& params, const Shared& shared, Team team, int warpgroup) {
     constexpr int turn = 256;  // threads: those whose turn it is, and those before them
-    const int lane = static_cast<int>(lane_index()), first_row = 64 * warpgroup + 16 * static_cast<int>(team.warp() % 4);
+    const int lane = static_cast<int>(lane_index()),
+              first_row = 64 * warpgroup + 16 * static_cast<int>(team.warp() % 4);
     const int next_turn = warpgroup == C.warpgroups - 1 ? 0 : warpgroup + 1;
     if constexpr (takes_turns)
       if (next_turn == 0) team.arrive_part(0, turn);

@@ -51,6 +51,7 @@ struct PrefillScores {
   CERMET_DEVICE void start(const Params& p, const PrefillNote& note, int warp_row) {
 #pragma unroll
     for (int h = 0; h < 2; ++h) base[h] = no_base, sum[h] = 0.0f;
+    warp_row = not_hoisted(warp_row);
     seen_by_all = {visible_keys(p, note.position + token_of(warp_row + 15), note.keys).first,
                    visible_keys(p, note.position + token_of(warp_row), note.keys).last};
   }
@@ -175,7 +176,7 @@ struct PrefillScores {
 
   /// The warp's dot products once more. queries: its 16 rows
   static CERMET_DEVICE void multiply_again(const char* queries, const char* tile, float (&scores)[keys / 2]) {
-    const int lane = static_cast<int>(lane_index()), row = lane % 16, key = lane % 8 + lane / 16 * 8;
+    const int lane = not_hoisted(static_cast<int>(lane_index())), row = lane % 16, key = lane % 8 + lane / 16 * 8;
 #pragma unroll
     for (float& score : scores) score = 0.0f;
 #pragma unroll 1
