@@ -216,6 +216,7 @@ void add_copies(std::vector<Case>& list) {
   add("float_result", {.tokens = 40, .keys = 100, .heads = 2, .kv_heads = 2, .d = 80, .dv = 80, .dtype = DType::bf16},
       {{"out_dtype", "f32"}, {"strict", true}});
   add("rows", {.tokens = 300, .keys = 300, .heads = 8, .kv_heads = 1, .d = 128, .dv = 128, .dtype = DType::bf16});
+  add("own_keys", {.tokens = 300, .keys = 330, .heads = 2, .kv_heads = 2, .d = 128, .dv = 128, .dtype = DType::bf16});
   // More items than a large GPU has SMs.
   add("items", {.tokens = 70, .keys = 70, .heads = 140, .kv_heads = 140, .d = 64, .dv = 64, .dtype = DType::bf16});
   list.back().inputs[cu_seqlens] = bounds({0, 20, 70});

@@ -313,6 +313,14 @@ struct TmaPrefillTask {
       asm volatile("" : "+r"(weights[i / (steps * 4)][i / 4 % steps][i % 4])::"memory");
   }
 
+  /// Whether a warpgroup's rows may end tiles of keys before the item's: then it only takes part in turns.
+  static constexpr bool ends_early = 64 * (C.warpgroups - 1) / C.group >= keys;
+  static CERMET_DEVICE int last_key_of(const attention::Params& p, const PrefillNote& note, int warpgroup) {
+    if constexpr (!ends_early) return note.last;
+    const int token = PrefillScores<C>::token_of(64 * warpgroup + 63);
+    return max_of(note.first + 1, min_of(note.last, visible_keys(p, note.position + token, note.keys).last));
+  }
+
   template <class Team>
   static CERMET_DEVICE void consume(const Params& params, const Shared& shared, Team team, int warpgroup) {
     constexpr int turn = 256;  // threads: those whose turn it is, and those before them
@@ -347,8 +355,10 @@ struct TmaPrefillTask {
         arrive(shared.key_empty + slot.stage);
         softmax.begin(params, note, scores);
         pack_weights(scores, weights);
+        const int last_key = last_key_of(params.a, note, warpgroup);
+        int first = note.first + keys;
 #pragma unroll 1
-        for (int first = note.first + keys; first < note.last; first += keys) {
+        for (; first < (ends_early ? last_key : note.last); first += keys) {
           const Slot values(tile), slot(tile + 1);
           ++tile;
           ptx::mbarrier_wait(shared.key_full + slot.stage, slot.phase);
@@ -380,6 +390,20 @@ struct TmaPrefillTask {
         touch(output);
         touch(weights);
         arrive(shared.value_empty + last.stage);
+        if constexpr (ends_early) {
+#pragma unroll 1
+          for (; first < note.last; first += keys) {
+            const Slot slot(tile++);
+            ptx::mbarrier_wait(shared.key_full + slot.stage, slot.phase);
+            if constexpr (takes_turns) {
+              team.sync_part(warpgroup, turn);
+              team.arrive_part(next_turn, turn);
+            }
+            arrive(shared.key_empty + slot.stage);
+            ptx::mbarrier_wait(shared.value_full + slot.stage, slot.phase);
+            arrive(shared.value_empty + slot.stage);
+          }
+        }
       }
       PrefillOutput<C>{params.a, note, softmax}.store(output, queries + first_row * 128);
       ptx::fence_async_shared();
