@@ -405,9 +405,8 @@ struct TmaPrefillTask {
           }
         }
       }
-      PrefillOutput<C>{params.a, note, softmax}.store(output, queries + first_row * 128);
-      ptx::fence_async_shared();
-      arrive(shared.query_empty + query_slot.stage);
+      PrefillOutput<C>{params.a, note, softmax}.store(output, queries + first_row * 128,
+                                                      [&] { arrive(shared.query_empty + query_slot.stage); });
       arrive(shared.note_empty + note_slot.stage);
     }
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernel/cuda/device/attention/prefill_tma_scores.cuh"
+#include "kernel/cuda/device/ptx/tma.cuh"
 
 #if CERMET_ARCH >= 900
 namespace cermet::attention {
@@ -28,27 +29,22 @@ struct PrefillOutput {
     return static_cast<Out*>(p.o) + token * p.o_token_stride + head * p.o_head_stride;
   }
 
-  /// rows: where the warp's 16 rows of queries were, which nobody reads any more
-  CERMET_DEVICE void store(float (&output)[columns / 2], char* rows) const {
-    Finish finish[2];
+  /// rows: where the warp's 16 rows of queries were, which nobody reads any more. release(): what is called when they
+  /// are free, by the whole warp
+  template <class Release>
+  CERMET_DEVICE void store(const float (&output)[columns / 2], char* rows, Release release) const {
+    const Finish finish[2] = {finish_of(0), finish_of(1)};
     bool finite[2];
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      finish[h] = finish_of(h);
-      float any = 0.0f;
-#pragma unroll
-      for (int d = 0; d < columns / 8; ++d) {
-        float &a = output[4 * d + 2 * h], &b = output[4 * d + 2 * h + 1];
-        a *= finish[h].factor, b *= finish[h].factor;
-        if (8 * d < C.value_size) any += a - a + (b - b);
-      }
-      finite[h] = any == 0.0f;
-    }
     if constexpr (fits_queries) {
-      if (p.aligned_out) store_rows(output, rows);
-      else store_elements(output);
+      if (p.aligned_out) {
+        store_rows(output, rows, finish, finite, release);
+      } else {
+        store_elements(output, finish, finite);
+        release();
+      }
     } else {
-      store_elements(output);
+      store_elements(output, finish, finite);
+      release();
     }
     __syncwarp();
 #pragma unroll
@@ -56,8 +52,7 @@ struct PrefillOutput {
       const int row = row_of_half(h);
       if (row >= note.rows) continue;
       if (p.lse && lane_index() % 4 == 0)
-        p.lse[(note.kv_head * C.group + head_of(row)) * p.lse_head_stride + note.token + token_of(row)] =
-            finish[h].lse;
+        p.lse[(note.kv_head * C.group + head_of(row)) * p.lse_head_stride + note.token + token_of(row)] = finish[h].lse;
       if (!finite[h] && finish[h].factor == finish[h].factor) repair_row(row, h, finish[h].factor);
     }
   }
@@ -69,42 +64,80 @@ struct PrefillOutput {
     const int row = row_of_half(h);
     if (row >= note.rows) return {0.0f, 0.0f};
     const Visible seen = visible_keys(p, note.position + token_of(row), note.keys);
-    return finish_row(p.sinks, note.kv_head * C.group + head_of(row), seen.first < seen.last, scores.maximum(h),
-                      note.broken ? quiet_nan() : total);
+    const bool sees = seen.first < seen.last;
+    if (note.broken) total = quiet_nan();
+    if (!p.sinks && !p.lse) return {sees ? 1.0f / total : 0.0f, 0.0f};
+    return finish_row(p.sinks, note.kv_head * C.group + head_of(row), sees, scores.maximum(h), total);
   }
 
-  CERMET_DEVICE void store_rows(const float (&output)[columns / 2], char* rows) const {
+  /// sum + 0 * both, in pairs of 16-bit numbers: NaN where one is not finite.
+  static CERMET_DEVICE uint32_t add_zero_times(uint32_t both, uint32_t sum, bf16) {
+    asm("fma.rn.bf16x2 %0, %1, %2, %0;" : "+r"(sum) : "r"(both), "r"(0));
+    return sum;
+  }
+  static CERMET_DEVICE uint32_t add_zero_times(uint32_t both, uint32_t sum, f16) {
+    asm("fma.rn.f16x2 %0, %1, %2, %0;" : "+r"(sum) : "r"(both), "r"(0));
+    return sum;
+  }
+
+  template <class Release>
+  CERMET_DEVICE void store_rows(const float (&output)[columns / 2], char* rows, const Finish (&finish)[2],
+                                bool (&finite)[2], Release release) const {
     const int lane = not_hoisted(static_cast<int>(lane_index()));
     const auto place = [&](int row, int chunk) {
       return rows + chunk / 8 * (C.rows() * 128) + row * 128 + (chunk % 8 ^ row % 8) * 16;
     };
+    uint32_t any[2] = {0, 0};
 #pragma unroll
     for (int d = 0; d < columns / 16; ++d) {
       uint32_t both[4];
 #pragma unroll
-      for (int i = 0; i < 4; ++i) both[i] = pack(output[8 * d + 2 * i], output[8 * d + 2 * i + 1], Out{});
+      for (int i = 0; i < 4; ++i) {
+        const float factor = finish[i % 2].factor;
+        both[i] = pack(output[8 * d + 2 * i] * factor, output[8 * d + 2 * i + 1] * factor, Out{});
+        if (16 * d + i / 2 * 8 < C.value_size) any[i % 2] = add_zero_times(both[i], any[i % 2], Out{});
+      }
       ptx::stmatrix_x4(place(lane % 16, 2 * d + lane / 16), both);
     }
+#pragma unroll
+    for (int h = 0; h < 2; ++h) finite[h] = (any[h] & 0x7fff7fffu) == 0;
     __syncwarp();
+    // All of it is read before anything is stored: a fence behind stores would wait for them.
+    constexpr int all = 16 * chunks, steps = (all + 31) / 32;
+    uint4 held[steps];
+#pragma unroll
+    for (int i = 0; i < steps; ++i) {
+      const int at = 32 * i + lane;
+      if (all % 32 == 0 || at < all) held[i] = *reinterpret_cast<const uint4*>(place(at / chunks, at % chunks));
+    }
+    ptx::fence_async_shared();
+    release();
     const int first = scores.first_row - lane / 4;
-#pragma unroll 4
-    for (int i = lane; i < 16 * chunks; i += 32) {
-      const int row = i / chunks, chunk = i % chunks;
-      if (first + row < note.rows)
-        *reinterpret_cast<uint4*>(row_of(first + row) + 8 * chunk) =
-            *reinterpret_cast<const uint4*>(place(row, chunk));
+#pragma unroll
+    for (int i = 0; i < steps; ++i) {
+      const int at = 32 * i + lane, row = first + at / chunks;
+      if ((all % 32 == 0 || at < all) && row < note.rows)
+        *reinterpret_cast<uint4*>(row_of(row) + 8 * (at % chunks)) = held[i];
     }
   }
 
-  CERMET_DEVICE void store_elements(const float (&output)[columns / 2]) const {
+  CERMET_DEVICE void store_elements(const float (&output)[columns / 2], const Finish (&finish)[2],
+                                    bool (&finite)[2]) const {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const int row = row_of_half(h);
+      const float factor = finish[h].factor;
+      float any = 0.0f;
+#pragma unroll
+      for (int d = 0; d < chunks; ++d)
+        any = fmaf(output[4 * d + 2 * h] * factor, 0.0f, fmaf(output[4 * d + 2 * h + 1] * factor, 0.0f, any));
+      finite[h] = any == 0.0f;
       if (row >= note.rows) continue;
       Out* const to = row_of(row) + 2 * (lane_index() % 4);
 #pragma unroll
       for (int d = 0; d < chunks; ++d) {
-        const Vector<Out, 2> pair{from_float<Out>(output[4 * d + 2 * h]), from_float<Out>(output[4 * d + 2 * h + 1])};
+        const Vector<Out, 2> pair{from_float<Out>(output[4 * d + 2 * h] * factor),
+                                  from_float<Out>(output[4 * d + 2 * h + 1] * factor)};
         if (p.aligned_out) *reinterpret_cast<Vector<Out, 2>*>(to + 8 * d) = pair;
         else to[8 * d] = pair[0], to[8 * d + 1] = pair[1];
       }
@@ -113,15 +146,9 @@ struct PrefillOutput {
 
   CERMET_DEVICE void repair_row(int row, int h, float factor) const {
     const int head = note.kv_head * C.group + head_of(row), first = 2 * static_cast<int>(lane_index() % 4);
-    const ExactRow exact{note.sequence,
-                         note.token + token_of(row),
-                         head,
-                         note.kv_head,
-                         note.position + token_of(row),
-                         note.key_begin,
-                         note.keys,
-                         scores.maximum(h),
-                         factor};
+    const ExactRow exact{
+        note.sequence, note.token + token_of(row), head,  note.kv_head, note.position + token_of(row), note.key_begin,
+        note.keys,     scores.maximum(h),          factor};
 #pragma unroll 1
     for (int i = 0; i < C.value_size / 4; ++i)
       repair<ExactConfig{C.head_size, C.block, C.kv, C.kv, C.out}>(p, exact, row_of(row), i / 2 * 8 + first + i % 2);
