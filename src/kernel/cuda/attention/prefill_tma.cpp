@@ -14,6 +14,7 @@ namespace {
 
 struct Tile {
   int warpgroups, keys, stages;
+  bool overlaps = true;
 };
 
 /// What was measured to be fastest for the size of a head (device/attention/prefill_tma.cuh). Weights in two parts, and
@@ -42,13 +43,14 @@ attention::TmaPrefillConfig device_config(const Problem& p, const Tile& tile) {
           .keys = tile.keys,
           .stages = tile.stages,
           .query_buffers = std::max(a.head_size, a.value_size) > 128 ? 1 : 2,
+          .overlaps = tile.overlaps,
           .parts = p.attributes.flag("strict") ? 2 : 1};
 }
 
 Tile tile_of(const Problem& p, const Config& config) {
   if (config.empty()) return usual_tile(AttentionProblem(p), p.attributes.flag("strict"));
   return {static_cast<int>(config.at("warpgroups")), static_cast<int>(config.at("keys")),
-          static_cast<int>(config.at("stages"))};
+          static_cast<int>(config.at("stages")), config.find("overlaps").value_or(0) != 0};
 }
 attention::TmaPrefillConfig device_config(const Problem& p, const Config& config) {
   return device_config(p, tile_of(p, config));
@@ -98,6 +100,7 @@ ConfigSpace space(const Problem& p) {
   ConfigSpace space;
   space.add(ConfigField::set("warpgroups", {2, 3})).add(ConfigField::set("keys", {64, 80, 96, 112, 128}));
   space.add(ConfigField::range("stages", 2, 5));
+  space.add(ConfigField::range("overlaps", 0, 1).with_usual(0));
   const auto config = [p](const Config& c) { return device_config(p, c); };
   space.constrain("registers hold results, scores and weights of a tile",
                   [config](const Config& c) { return fits_registers(config(c)); });

@@ -135,7 +135,8 @@ struct TmaPrefillTask {
     note.first_seen = first;
     note.last = last;
     note.first = first / keys * keys;
-    note.tiles = first < last ? (last - first / keys * keys + keys - 1) / keys : 0;
+    // One at least, of which no row sees a key then.
+    note.tiles = first < last ? (last - first / keys * keys + keys - 1) / keys : 1;
   }
 
   static CERMET_DEVICE void schedule(const Params& params, const BlockItems& items, const Shared& shared) {
@@ -304,7 +305,7 @@ struct TmaPrefillTask {
   template <int size>
   static CERMET_DEVICE void touch(float (&list)[size]) {
 #pragma unroll
-    for (float& x : list) ptx::wgmma_touch(x);
+    for (int i = 0; i < size; ++i) ptx::wgmma_touch(list[i]);
   }
   /// Products have read the weights.
   static CERMET_DEVICE void touch(Weights& weights) {
@@ -321,6 +322,23 @@ struct TmaPrefillTask {
     return max_of(note.first + 1, min_of(note.last, visible_keys(p, note.position + token, note.keys).last));
   }
 
+  /// Starts an item's first scores; what they are does not matter when there is no item.
+  static CERMET_DEVICE void begin_item(const Shared& shared, int warpgroup, uint32_t item, uint32_t tile,
+                                       float (&scores)[keys / 2]) {
+    const NoteSlot note_slot(item);
+    const QuerySlot query_slot(item);
+    const Slot slot(tile);
+    ptx::mbarrier_wait(shared.note_full + note_slot.stage, note_slot.phase);
+    if (shared.note(note_slot.stage).tiles > 0) {
+      ptx::mbarrier_wait(shared.query_full + query_slot.stage, query_slot.phase);
+      ptx::mbarrier_wait(shared.key_full + slot.stage, slot.phase);
+    }
+    multiply_keys(shared.queries + query_slot.stage * C.query_bytes() + 64 * warpgroup * 128, shared.key(slot.stage),
+                  scores);
+  }
+
+  static constexpr bool overlaps = C.overlaps && C.query_buffers > 1 && !ends_early;
+
   template <class Team>
   static CERMET_DEVICE void consume(const Params& params, const Shared& shared, Team team, int warpgroup) {
     constexpr int turn = 256;  // threads: those whose turn it is, and those before them
@@ -334,27 +352,23 @@ struct TmaPrefillTask {
     Weights weights;
     PrefillScores<C> softmax;
     softmax.first_row = first_row + lane / 4;
+    begin_item(shared, warpgroup, 0, tile, scores);
+    ptx::wgmma_wait<0>();
+    touch(scores);
 #pragma unroll 1
     for (uint32_t item = 0;; ++item) {
       const NoteSlot note_slot(item);
       const QuerySlot query_slot(item);
-      ptx::mbarrier_wait(shared.note_full + note_slot.stage, note_slot.phase);
       const PrefillNote& note = shared.note(note_slot.stage);
       if (note.tiles < 0) return;
       char* const queries = shared.queries + query_slot.stage * C.query_bytes();
       softmax.start(params.a, note, first_row);
 #pragma unroll
-      for (float& x : output) x = 0.0f;
-      ptx::mbarrier_wait(shared.query_full + query_slot.stage, query_slot.phase);
-      if (note.tiles > 0) {
-        const Slot slot(tile);
-        ptx::mbarrier_wait(shared.key_full + slot.stage, slot.phase);
-        multiply_keys(queries + 64 * warpgroup * 128, shared.key(slot.stage), scores);
-        ptx::wgmma_wait<0>();
-        touch(scores);
-        arrive(shared.key_empty + slot.stage);
-        softmax.begin(params, note, scores);
-        pack_weights(scores, weights);
+      for (int d = 0; d < columns / 2; ++d) output[d] = 0.0f;
+      arrive(shared.key_empty + Slot(tile).stage);
+      softmax.begin(params, note, scores);
+      pack_weights(scores, weights);
+      {
         const int last_key = last_key_of(params.a, note, warpgroup);
         int first = note.first + keys;
 #pragma unroll 1
@@ -386,7 +400,8 @@ struct TmaPrefillTask {
         const Slot last(tile++);
         ptx::mbarrier_wait(shared.value_full + last.stage, last.phase);
         multiply_values(weights, shared.value(last.stage), output);
-        ptx::wgmma_wait<0>();
+        if constexpr (overlaps) begin_item(shared, warpgroup, item + 1, tile, scores);
+        ptx::wgmma_wait<overlaps ? 1 : 0>();
         touch(output);
         touch(weights);
         arrive(shared.value_empty + last.stage);
@@ -408,6 +423,9 @@ struct TmaPrefillTask {
       PrefillOutput<C>{params.a, note, softmax}.store(output, queries + first_row * 128,
                                                       [&] { arrive(shared.query_empty + query_slot.stage); });
       arrive(shared.note_empty + note_slot.stage);
+      if constexpr (!overlaps) begin_item(shared, warpgroup, item + 1, tile, scores);
+      ptx::wgmma_wait<0>();
+      touch(scores);
     }
   }
 #endif

@@ -12,6 +12,7 @@ struct TmaPrefillConfig {
   DType kv, out;  ///< kv: bf16 or f16, the type of the queries, too
   bool plain;     ///< neither softcap nor alibi
   int warpgroups, keys, stages, query_buffers;  ///< warpgroups of consumers; keys: of a tile, a multiple of 16
+  bool overlaps = false;  ///< whether an item's first scores are made beside the results of the one before
   int parts;  ///< 16-bit numbers that a weight is multiplied as: 1, or 2, which leaves it 16 (bf16) or 22 (f16) bits
 
   template <class Visit>
@@ -19,7 +20,7 @@ struct TmaPrefillConfig {
     visit("head_size", head_size), visit("value_size", value_size), visit("group", group), visit("block", block);
     visit("kv", kv), visit("out", out), visit("plain", plain);
     visit("warpgroups", warpgroups), visit("keys", keys), visit("stages", stages);
-    visit("query_buffers", query_buffers), visit("parts", parts);
+    visit("query_buffers", query_buffers), visit("overlaps", overlaps), visit("parts", parts);
   }
 
   constexpr int rows() const { return 64 * warpgroups; }   ///< of a tile, of which a group may leave some unused

@@ -178,7 +178,7 @@ struct PrefillScores {
   static CERMET_DEVICE void multiply_again(const char* queries, const char* tile, float (&scores)[keys / 2]) {
     const int lane = not_hoisted(static_cast<int>(lane_index())), row = lane % 16, key = lane % 8 + lane / 16 * 8;
 #pragma unroll
-    for (float& score : scores) score = 0.0f;
+    for (int i = 0; i < keys / 2; ++i) scores[i] = 0.0f;
 #pragma unroll 1
     for (int step = 0; step < (C.head_size + 15) / 16; ++step) {
       const int a_chunk = step % 4 * 2 + lane / 16, b_chunk = step % 4 * 2 + lane / 8 % 2;
