@@ -2,11 +2,11 @@
 // rows r = query x head of the group that shares a key-value head, sequences side by side, keys in a list or in pages.
 //
 //   Tiles      An item is a key-value head and TOK = ROWS / group tokens of a sequence, against tiles of KEYS keys:
-//                head sizes up to   64      64, long  80   96   112  128, few rows  128, long  192  256
-//                consumers x 64     4       3         3    3    3    2              3          2    2    = ROWS
-//                KEYS               64      128       112  96   80   128            80         96   64
-//                stages             5       4         2    2    2    2              2          2    2
-//              With weights in two parts: 2 consumers and 128, 128, 96 or 64 keys.
+//                head sizes up to   64   64, long   80   96   112  128, few rows  128, long  192  256
+//                consumers x 64     3    3          3    3    3    2              3          2    2    = ROWS
+//                KEYS               96   112        112  96   80   128            80         96   64
+//                stages             4    4          2    2    2    2              3          2    2
+//              With weights in two parts: 2 consumers and 128, 128, 96 or 48 keys.
 //   Threads    warpgroups 0 .. consumers - 1    64 rows each; with 3 and more they take turns in issuing products, so
 //                                               that one's exponentials run beside the others' products
 //              the last warpgroup               warp 0 copies, warp 1 finds items, the others leave
@@ -16,16 +16,16 @@
 //              + key_bytes ..       values      [stages] (pieces, KEYS, 128 bytes)
 //              + value_bytes ..     notes       [2] of 64 bytes: items
 //              + 64 ..              barriers    full and empty of queries, keys, values and notes; one of tails
-//              All tiles have the 128-byte swizzle. Head size 128, long: 2 x 48 + 2 x 20 + 2 x 20 KiB.
+//              All tiles have the 128-byte swizzle. Head size 128, long: 2 x 48 + 3 x 20 + 3 x 20 KiB.
 //   Phases     schedule()  warp 1: items of the block, longest first (tile_order.cuh), one ahead of the consumers
-//              produce()   warp 0: queries, then keys of tile j + 1 and values of tile j, by TMA; sets rows of values
-//              to
+//              produce()   warp 0: queries, then keys of tile j + 1 and values of tile j, by TMA; makes rows of values
 //                          zero that are not the sequence's, which may hold NaN
 //              consume()   scores of tile 0 become weights (prefill_tma_scores.cuh); then for each further tile j
 //                            products   S = Q K[j]^T, O += P V[j - 1], issued together
 //                            weights    wait for S; P' = weights of S, while O is under way
 //                            rescale    wait for O; O *= shrink where a base moved; P = P' in 16 bits
-//                          then O += P V[last], and results (prefill_tma_output.cuh)
+//                          then O += P V[last] and, where the configuration overlaps items, S of the next one;
+//                          results (prefill_tma_output.cuh) leave while that is under way
 //              Nothing is under way when a tile's turn of the loop ends. ptxas moves the wait for O up, over the
 //              exponentials, unless a branch depends on them: PrefillScores::add has one.
 //   Bytes      of a tile of keys and ROWS rows: 4 ROWS KEYS D operations, 4 KEYS D bytes from the L2. D = 128, 3
@@ -342,8 +342,6 @@ struct TmaPrefillTask {
   template <class Team>
   static CERMET_DEVICE void consume(const Params& params, const Shared& shared, Team team, int warpgroup) {
     constexpr int turn = 256;  // threads: those whose turn it is, and those before them
-    const int lane = static_cast<int>(lane_index()),
-              first_row = 64 * warpgroup + 16 * static_cast<int>(team.warp() % 4);
     const int next_turn = warpgroup == C.warpgroups - 1 ? 0 : warpgroup + 1;
     if constexpr (takes_turns)
       if (next_turn == 0) team.arrive_part(0, turn);
@@ -351,7 +349,7 @@ struct TmaPrefillTask {
     float scores[keys / 2], output[columns / 2];
     Weights weights;
     PrefillScores<C> softmax;
-    softmax.first_row = first_row + lane / 4;
+    softmax.first_row = 64 * warpgroup + 16 * static_cast<int>(team.warp() % 4) + static_cast<int>(lane_index()) / 4;
     begin_item(shared, warpgroup, 0, tile, scores);
     ptx::wgmma_wait<0>();
     touch(scores);
@@ -362,65 +360,62 @@ struct TmaPrefillTask {
       const PrefillNote& note = shared.note(note_slot.stage);
       if (note.tiles < 0) return;
       char* const queries = shared.queries + query_slot.stage * C.query_bytes();
-      softmax.start(params.a, note, first_row);
+      softmax.start(params.a, note);
 #pragma unroll
       for (int d = 0; d < columns / 2; ++d) output[d] = 0.0f;
       arrive(shared.key_empty + Slot(tile).stage);
       softmax.begin(params, note, scores);
       pack_weights(scores, weights);
-      {
-        const int last_key = last_key_of(params.a, note, warpgroup);
-        int first = note.first + keys;
+      const int last_key = last_key_of(params.a, note, warpgroup);
+      int first = note.first + keys;
 #pragma unroll 1
-        for (; first < (ends_early ? last_key : note.last); first += keys) {
-          const Slot values(tile), slot(tile + 1);
-          ++tile;
-          ptx::mbarrier_wait(shared.key_full + slot.stage, slot.phase);
-          if constexpr (takes_turns) team.sync_part(warpgroup, turn);
-          multiply_keys(queries + 64 * warpgroup * 128, shared.key(slot.stage), scores);
-          ptx::mbarrier_wait(shared.value_full + values.stage, values.phase);
-          multiply_values(weights, shared.value(values.stage), output);
-          if constexpr (takes_turns) team.arrive_part(next_turn, turn);
-          ptx::wgmma_wait<1>();
-          touch(scores);
-          float shrink[2] = {1.0f, 1.0f};
-          const bool moves =
-              softmax.add(params, note, first, queries + first_row * 128, shared.key(slot.stage), scores, shrink);
-          arrive(shared.key_empty + slot.stage);
-          ptx::wgmma_wait<0>();
-          touch(output);
-          touch(weights);
-          arrive(shared.value_empty + values.stage);
-          if (moves) {
-#pragma unroll
-            for (int d = 0; d < columns / 2; ++d) output[d] *= shrink[d / 2 % 2];
-          }
-          pack_weights(scores, weights);
-        }
-        const Slot last(tile++);
-        ptx::mbarrier_wait(shared.value_full + last.stage, last.phase);
-        multiply_values(weights, shared.value(last.stage), output);
-        if constexpr (overlaps) begin_item(shared, warpgroup, item + 1, tile, scores);
-        ptx::wgmma_wait<overlaps ? 1 : 0>();
+      for (; first < (ends_early ? last_key : note.last); first += keys) {
+        const Slot values(tile), slot(tile + 1);
+        ++tile;
+        ptx::mbarrier_wait(shared.key_full + slot.stage, slot.phase);
+        if constexpr (takes_turns) team.sync_part(warpgroup, turn);
+        multiply_keys(queries + 64 * warpgroup * 128, shared.key(slot.stage), scores);
+        ptx::mbarrier_wait(shared.value_full + values.stage, values.phase);
+        multiply_values(weights, shared.value(values.stage), output);
+        if constexpr (takes_turns) team.arrive_part(next_turn, turn);
+        ptx::wgmma_wait<1>();
+        touch(scores);
+        float shrink[2] = {1.0f, 1.0f};
+        const bool moves = softmax.add(params, note, first, queries, shared.key(slot.stage), scores, shrink);
+        arrive(shared.key_empty + slot.stage);
+        ptx::wgmma_wait<0>();
         touch(output);
         touch(weights);
-        arrive(shared.value_empty + last.stage);
-        if constexpr (ends_early) {
+        arrive(shared.value_empty + values.stage);
+        if (moves) {
+#pragma unroll
+          for (int d = 0; d < columns / 2; ++d) output[d] *= shrink[d / 2 % 2];
+        }
+        pack_weights(scores, weights);
+      }
+      const Slot last(tile++);
+      ptx::mbarrier_wait(shared.value_full + last.stage, last.phase);
+      multiply_values(weights, shared.value(last.stage), output);
+      if constexpr (overlaps) begin_item(shared, warpgroup, item + 1, tile, scores);
+      ptx::wgmma_wait<overlaps ? 1 : 0>();
+      touch(output);
+      touch(weights);
+      arrive(shared.value_empty + last.stage);
+      if constexpr (ends_early) {
 #pragma unroll 1
-          for (; first < note.last; first += keys) {
-            const Slot slot(tile++);
-            ptx::mbarrier_wait(shared.key_full + slot.stage, slot.phase);
-            if constexpr (takes_turns) {
-              team.sync_part(warpgroup, turn);
-              team.arrive_part(next_turn, turn);
-            }
-            arrive(shared.key_empty + slot.stage);
-            ptx::mbarrier_wait(shared.value_full + slot.stage, slot.phase);
-            arrive(shared.value_empty + slot.stage);
+        for (; first < note.last; first += keys) {
+          const Slot slot(tile++);
+          ptx::mbarrier_wait(shared.key_full + slot.stage, slot.phase);
+          if constexpr (takes_turns) {
+            team.sync_part(warpgroup, turn);
+            team.arrive_part(next_turn, turn);
           }
+          arrive(shared.key_empty + slot.stage);
+          ptx::mbarrier_wait(shared.value_full + slot.stage, slot.phase);
+          arrive(shared.value_empty + slot.stage);
         }
       }
-      PrefillOutput<C>{params.a, note, softmax}.store(output, queries + first_row * 128,
+      PrefillOutput<C>{params.a, note, softmax}.store(output, queries + softmax.warp_row() * 128,
                                                       [&] { arrive(shared.query_empty + query_slot.stage); });
       arrive(shared.note_empty + note_slot.stage);
       if constexpr (!overlaps) begin_item(shared, warpgroup, item + 1, tile, scores);

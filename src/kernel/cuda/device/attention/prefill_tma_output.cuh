@@ -87,6 +87,9 @@ struct PrefillOutput {
     const auto place = [&](int row, int chunk) {
       return rows + chunk / 8 * (C.rows() * 128) + row * 128 + (chunk % 8 ^ row % 8) * 16;
     };
+    // Chunk 2 d + lane / 16 of row lane % 16, at place().
+    char* const own_row = rows + lane % 16 * 128;
+    const int own_chunk = (lane / 16 ^ lane % 8) * 16;
     uint32_t any[2] = {0, 0};
 #pragma unroll
     for (int d = 0; d < columns / 16; ++d) {
@@ -97,7 +100,7 @@ struct PrefillOutput {
         both[i] = pack(output[8 * d + 2 * i] * factor, output[8 * d + 2 * i + 1] * factor, Out{});
         if (16 * d + i / 2 * 8 < C.value_size) any[i % 2] = add_zero_times(both[i], any[i % 2], Out{});
       }
-      ptx::stmatrix_x4(place(lane % 16, 2 * d + lane / 16), both);
+      ptx::stmatrix_x4(own_row + d / 4 * (C.rows() * 128) + (not_hoisted(own_chunk) ^ d % 4 * 32), both);
     }
 #pragma unroll
     for (int h = 0; h < 2; ++h) finite[h] = (any[h] & 0x7fff7fffu) == 0;
@@ -107,7 +110,7 @@ struct PrefillOutput {
     uint4 held[steps];
 #pragma unroll
     for (int i = 0; i < steps; ++i) {
-      const int at = 32 * i + lane;
+      const int at = 32 * i + not_hoisted(lane);
       if (all % 32 == 0 || at < all) held[i] = *reinterpret_cast<const uint4*>(place(at / chunks, at % chunks));
     }
     ptx::fence_async_shared();
@@ -115,7 +118,7 @@ struct PrefillOutput {
     const int first = scores.first_row - lane / 4;
 #pragma unroll
     for (int i = 0; i < steps; ++i) {
-      const int at = 32 * i + lane, row = first + at / chunks;
+      const int at = 32 * i + not_hoisted(lane), row = first + at / chunks;
       if ((all % 32 == 0 || at < all) && row < note.rows)
         *reinterpret_cast<uint4*>(row_of(row) + 8 * (at % chunks)) = held[i];
     }

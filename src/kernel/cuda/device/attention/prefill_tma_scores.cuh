@@ -47,11 +47,14 @@ struct PrefillScores {
   static CERMET_DEVICE int token_of(int row) { return static_cast<int>(static_cast<uint32_t>(row) / C.group); }
   static CERMET_DEVICE int head_of(int row) { return static_cast<int>(static_cast<uint32_t>(row) % C.group); }
 
-  /// A new item, for the warp that begins at this row of the tile.
-  CERMET_DEVICE void start(const Params& p, const PrefillNote& note, int warp_row) {
+  /// The warp's first row of the tile.
+  CERMET_DEVICE int warp_row() const { return not_hoisted(first_row) / 16 * 16; }
+
+  /// A new item.
+  CERMET_DEVICE void start(const Params& p, const PrefillNote& note) {
 #pragma unroll
     for (int h = 0; h < 2; ++h) base[h] = no_base, sum[h] = 0.0f;
-    warp_row = not_hoisted(warp_row);
+    const int warp_row = this->warp_row();
     seen_by_all = {visible_keys(p, note.position + token_of(warp_row + 15), note.keys).first,
                    visible_keys(p, note.position + token_of(warp_row), note.keys).last};
   }
@@ -158,7 +161,7 @@ struct PrefillScores {
   /// Rows whose sums are too large get their maximum as base.
   CERMET_DEVICE void move(const TmaPrefillParams& params, const PrefillNote& note, int first, const char* queries,
                           const char* tile, float (&scores)[keys / 2], float (&part)[2], float (&shrink)[2]) {
-    multiply_again(queries, tile, scores);
+    multiply_again(queries + warp_row() * 128, tile, scores);
     const float factor = finish(params, note, first, scores);
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
