@@ -4,7 +4,7 @@
 //   Tiles      An item is a key-value head and TOK = ROWS / group tokens of a sequence, against tiles of KEYS keys:
 //                head sizes up to   64   64, long   80   96   112  128, few rows  128, long  192  256
 //                consumers x 64     3    3          3    3    3    2              3          2    2    = ROWS
-//                KEYS               96   112        112  96   80   128            80         96   64
+//                KEYS               96   112        96   96   80   128            80         96   64
 //                stages             4    4          2    2    2    2              3          2    2
 //              With weights in two parts: 2 consumers and 128, 128, 96 or 48 keys.
 //   Threads    warpgroups 0 .. consumers - 1    64 rows each; with 3 and more they take turns in issuing products, so
