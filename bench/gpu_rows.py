@@ -81,10 +81,18 @@ def mixtures():
 
 
 def prefill_attention():
-    for b, s, d in ((4, 4096, 128), (1, 16384, 128), (8, 1024, 64)):
+    """Causal; then with all keys visible, and with weights in two parts."""
+    def row(b, s, d, causal=True, strict=False):
         t = b * s
-        yield {'name': f'prefill attention B{b} S{s} D{d} causal', 'group': 'prefill attention', 'sustained': True, 'op': 'flash_attention', 'goal': {'rival': 1.0},
-               'shape': f'q=bf16[{t},32,{d}] k=bf16[{t},8,{d}] v=bf16[{t},8,{d}] cu_seqlens=i32[{b + 1}]', 'rival': f'prefill {b} {s} {d}'}
+        kind = ('causal' if causal else 'all keys') + (' strict' if strict else '')
+        settings = ('' if causal else ' causal=false') + (' strict=true' if strict else '')
+        return {'name': f'prefill attention B{b} S{s} D{d} {kind}', 'group': 'prefill attention', 'sustained': True, 'op': 'flash_attention', 'goal': {'rival': 1.0},
+                'shape': f'q=bf16[{t},32,{d}] k=bf16[{t},8,{d}] v=bf16[{t},8,{d}] cu_seqlens=i32[{b + 1}]' + settings, 'rival': f'prefill {b} {s} {d} {int(causal)}'}
+
+    for b, s, d in ((4, 4096, 128), (1, 16384, 128), (8, 1024, 64), (1, 8192, 96), (1, 8192, 192), (1, 8192, 256)):
+        yield row(b, s, d)
+    yield row(1, 16384, 128, causal=False)
+    yield row(1, 16384, 128, strict=True)
 
 
 def encoder_attention():

@@ -1,4 +1,4 @@
-"""Attention of PyTorch: "prefill B S D" (causal) and "decode B S D PAGING", 32 query and 8 KV heads, bf16. Caches here are never paged, lengths always even.
+"""Attention of PyTorch: "prefill B S D CAUSAL" and "decode B S D PAGING", 32 query and 8 KV heads, bf16. Caches here are never paged, lengths always even.
 "encoder B S BIAS": 12 heads of 64, f16, in the order of the projections, with a bias [B, 1, S, S] where BIAS is 1."""
 import torch
 import torch.nn.functional as F
@@ -17,10 +17,10 @@ def with_backend(backend, call):
 
 
 def prefill(timer, *sizes):
-    b, s, d = (int(size) for size in sizes)
+    b, s, d, causal = (int(size) for size in sizes)
     sets = timer.sets_for(4 * b * s * (HEADS + KV_HEADS) * d)
     q, k, v = random(sets, b, HEADS, s, d), random(sets, b, KV_HEADS, s, d), random(sets, b, KV_HEADS, s, d)
-    call = lambda i: F.scaled_dot_product_attention(q[i], k[i], v[i], is_causal=True, enable_gqa=True)
+    call = lambda i: F.scaled_dot_product_attention(q[i], k[i], v[i], is_causal=bool(causal), enable_gqa=True)
     return timer.best([(title, with_backend(backend, call)) for title, backend in BACKENDS], sets)
 
 

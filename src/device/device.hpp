@@ -36,13 +36,20 @@ struct alignas(64) TensorMap {
   std::array<std::byte, 128> bytes;
 };
 
-/// Tiles of a row-major matrix [rows, columns] that a bulk tensor copy moves to shared memory.
+/// Tiles of row-major matrices [rows, columns] that a bulk tensor copy moves to shared memory.
 struct TensorMapShape {
+  /// An axis that counts matrices.
+  struct Axis {
+    std::int64_t size = 1, stride = 0;  ///< the stride in elements; in bytes a multiple of 16
+    std::uint32_t box = 1;              ///< matrices of a tile
+  };
   void* data = nullptr;  ///< 16-byte aligned
   DType dtype = DType::bf16;
   std::int64_t rows = 0, columns = 0, row_stride = 0;  ///< in elements; the stride in bytes is a multiple of 16
   std::uint32_t box_rows = 0, box_columns = 0;         ///< elements of a tile
   std::uint32_t swizzle_bytes = 128;                   ///< 0, 32, 64 or 128; a tile's row has at most as many bytes
+  std::array<Axis, 2> outer{};                         ///< axes around a matrix, the inner one first
+  int outer_axes = 0;  ///< of those; copies have as many coordinates beside column and row
 };
 
 /// A function of a loaded image; the image stays loaded as long as a copy of `owner` lives.

@@ -152,9 +152,80 @@ void add_tiles(std::vector<Case>& list) {
   }
 }
 
+/// Rows of keys [tokens, 1, d], those of token j times factor(j).
+template <class Factor>
+Fill scaled_rows(std::int64_t tokens, std::int64_t d, Factor factor) {
+  std::vector<double> list;
+  std::uint32_t state = 1;
+  for (std::int64_t j = 0; j < tokens; ++j)
+    for (std::int64_t i = 0; i < d; ++i) {
+      state = state * 1664525u + 1013904223u;
+      list.push_back((static_cast<double>(state >> 8) * 0x1p-23 - 1) * factor(j, i));
+    }
+  return values(std::move(list));
+}
+
+/// 16-bit types in all head sizes that bulk tensor copies take: several tiles of keys, groups that do not divide a
+/// tile's rows, scores that weights relative to the first tile's maximum cannot hold, values of other sequences that
+/// are NaN.
+void add_copies(std::vector<Case>& list) {
+  const auto add = [&](std::string_view case_name, Sizes s, Attributes attributes = {}) {
+    s.aligned = true;
+    list.push_back(make_case(fmt::format("copies_{}", case_name), s, std::move(attributes)));
+  };
+  const auto type_of = [&] { return list.size() % 2 == 0 ? DType::bf16 : DType::f16; };
+  for (const std::int64_t d : {32, 40, 56, 72, 96, 112, 120, 160, 192, 208, 256})
+    add(fmt::format("d{}", d),
+        {.tokens = 60, .keys = 170, .heads = 2, .kv_heads = 1, .d = d, .dv = d == 192 ? 128 : d, .dtype = type_of()});
+  for (const DType t : {DType::bf16, DType::f16}) {
+    const auto named = [&](std::string_view name) { return fmt::format("{}_{}", name, name_of(t)); };
+    const Sizes usual{.tokens = 90, .keys = 330, .heads = 2, .kv_heads = 1, .d = 64, .dv = 64, .dtype = t};
+    add(named("strict"), usual, {{"strict", true}, {"return_lse", true}});
+    add(named("strict_wide"), {.tokens = 40, .keys = 290, .heads = 2, .kv_heads = 1, .d = 256, .dv = 256, .dtype = t},
+        {{"strict", true}});
+    add(named("strict_softcap"), usual, {{"strict", true}, {"softcap", 3.0}});
+    add(named("jumps"), usual, {{"return_lse", true}});
+    list.back().inputs[k]->fill = scaled_rows(330, 64, [](std::int64_t j, std::int64_t) {
+      return j < 120 ? 1.0 : j < 200 ? 60.0 : j < 250 ? 3.0 : 600.0;
+    });
+    add(named("falls"), usual, {{"return_lse", true}});
+    list.back().inputs[k]->fill =
+        scaled_rows(330, 64, [](std::int64_t j, std::int64_t) { return j < 70 ? 60.0 : 2.0; });
+    add(named("outlier"), usual, {{"strict", t == DType::f16}});
+    list.back().inputs[k]->fill =
+        scaled_rows(330, 64, [](std::int64_t, std::int64_t i) { return i == 7 ? 100.0 : 1.0; });
+    add(named("grows"), {.tokens = 90, .keys = 420, .heads = 2, .kv_heads = 1, .d = 128, .dv = 128, .dtype = t},
+        {{"causal", false}});
+    list.back().inputs[k]->fill =
+        scaled_rows(420, 128, [](std::int64_t j, std::int64_t) { return 1.0 + 0.1 * static_cast<double>(j); });
+    add(named("ends_nan"), {.tokens = 150, .keys = 150, .heads = 2, .kv_heads = 1, .d = 64, .dv = 64, .dtype = t});
+    list.back().inputs[cu_seqlens] = bounds({0, 1, 50, 50, 150});
+    std::vector<double> fill(150 * 64, 0.5);
+    std::fill(fill.begin() + 64 * 50, fill.begin() + 64 * 54, NAN);
+    list.back().inputs[v]->fill = values(std::move(fill));
+  }
+  add("group5", {.tokens = 50, .keys = 120, .heads = 10, .kv_heads = 2, .d = 64, .dv = 64, .dtype = DType::bf16},
+      {{"return_lse", true}});
+  add("group7", {.tokens = 33, .keys = 33, .heads = 7, .kv_heads = 1, .d = 128, .dv = 128, .dtype = DType::f16});
+  add("windows", {.tokens = 300, .keys = 310, .heads = 1, .kv_heads = 1, .d = 64, .dv = 64, .dtype = DType::bf16},
+      {{"window", std::int64_t{64}}, {"return_lse", true}});
+  add("windows_all", {.tokens = 250, .keys = 250, .heads = 1, .kv_heads = 1, .d = 128, .dv = 128, .dtype = DType::f16},
+      {{"window", std::int64_t{81}}, {"causal", false}});
+  add("one_key", {.tokens = 3, .keys = 1, .heads = 4, .kv_heads = 1, .d = 64, .dv = 64, .dtype = DType::bf16},
+      {{"return_lse", true}});
+  add("float_result", {.tokens = 40, .keys = 100, .heads = 2, .kv_heads = 2, .d = 80, .dv = 80, .dtype = DType::bf16},
+      {{"out_dtype", "f32"}, {"strict", true}});
+  add("rows", {.tokens = 300, .keys = 300, .heads = 8, .kv_heads = 1, .d = 128, .dv = 128, .dtype = DType::bf16});
+  add("own_keys", {.tokens = 300, .keys = 330, .heads = 2, .kv_heads = 2, .d = 128, .dv = 128, .dtype = DType::bf16});
+  // More items than a large GPU has SMs.
+  add("items", {.tokens = 70, .keys = 70, .heads = 140, .kv_heads = 140, .d = 64, .dv = 64, .dtype = DType::bf16});
+  list.back().inputs[cu_seqlens] = bounds({0, 20, 70});
+}
+
 std::vector<Case> cases() {
   std::vector<Case> list;
   add_tiles(list);
+  add_copies(list);
   // Enough rows for every SM of a large GPU to have several tiles.
   list.push_back(make_case("tiles_blocks",
                            {.tokens = 540,

@@ -185,6 +185,36 @@ void add_tiles(std::vector<Case>& list) {
   }
 }
 
+/// Prefill with bulk tensor copies: pages of each size in both layouts, pages that a window has left, and rows past a
+/// context that are NaN.
+void add_copies(std::vector<Case>& list) {
+  using Lengths = std::vector<std::int64_t>;
+  Sizes s{.heads = 4, .kv_heads = 2, .d = 64, .dv = 64, .q = DType::bf16, .cache = DType::bf16, .aligned = true};
+  const auto add = [&](std::string_view case_name, const Lengths& contexts, const Lengths& queries,
+                       Attributes attributes = {}) {
+    list.push_back(make_case(fmt::format("copies_{}", case_name), s, contexts, queries, std::move(attributes)));
+  };
+  for (const std::int64_t block : {8, 16, 24, 32, 64, 128, 256}) {
+    s.block = block;
+    s.d = s.dv = block % 32 == 0 ? 64 : 128;
+    s.q = s.cache = block % 64 == 0 ? DType::f16 : DType::bf16;
+    add(fmt::format("block{}", block), {150, 9, 0, 300}, {30, 9, 0, 20},
+        {{"layout", block == 16 || block == 64 ? "nhd" : "hnd"}});
+  }
+  s = {
+      .heads = 4, .kv_heads = 2, .d = 64, .dv = 64, .block = 16, .q = DType::f16, .cache = DType::f16, .aligned = true};
+  add("strict", {150, 90}, {40, 20}, {{"strict", true}});
+  add("freed", {300}, {40}, {{"window", std::int64_t{50}}});
+  std::vector<double>& pages = list.back().inputs[block_tables]->fill.values;
+  std::fill(pages.begin(), pages.begin() + (300 - 40 - 49) / s.block, -1);
+  add("end_nan", {37}, {30});
+  const std::int64_t rows = list.back().inputs[v_cache]->type.dims[0].constant() * s.kv_heads * s.block;
+  std::vector<double> fill(static_cast<std::size_t>(rows * s.dv), 0.5);
+  for (std::int64_t head = 0; head < s.kv_heads; ++head)  // the last page is the first block
+    std::fill_n(fill.begin() + (head * s.block + 37 % s.block) * s.dv, s.dv, NAN);
+  list.back().inputs[v_cache]->fill = values(std::move(fill));
+}
+
 void add_variants(std::vector<Case>& list) {
   const std::vector<std::int64_t> contexts{13, 40}, queries{5, 3};
   for (const bool causal : {true, false})
@@ -215,6 +245,7 @@ void add_variants(std::vector<Case>& list) {
 std::vector<Case> cases() {
   std::vector<Case> list;
   add_tiles(list);
+  add_copies(list);
   // Enough rows for every SM of a large GPU to have several tiles.
   list.push_back(make_case("tiles_blocks",
                            {.heads = 32,

@@ -199,7 +199,8 @@ void tensor_load(Thread& t, const Instruction& in) {
     start(t, [&t, &in, map, at, tap, bytes, address, barrier] {
       each_row(map, at, tap, [&](const TileRow& row) {
         const std::uint64_t row_bytes = map.box[0] * std::uint64_t{map.element_bytes};
-        const std::byte* const from = row.bytes > 0 ? global_memory(t, row.from, row.bytes, in) : nullptr;
+        const std::byte* from = nullptr;  // a copy's address has no alignment but that of its map
+        if (row.bytes > 0) global_memory(t, row.from + row.bytes - 1, 1, in), from = global_memory(t, row.from, 1, in);
         for (std::uint64_t b = 0; b < row_bytes; ++b) {
           std::byte* const to = shared_memory(t, swizzled(map, address + row.offset + b), 1);
           note_write(t, swizzled(map, address + row.offset + b), 1, Proxy::async);

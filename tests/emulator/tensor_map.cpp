@@ -15,7 +15,7 @@ TensorMap encode_tensor_map(const TensorMapShape& shape) {
   TensorMapContent c;
   c.mark = map_mark;
   c.data = reinterpret_cast<std::uint64_t>(shape.data);
-  c.rank = 2;
+  c.rank = static_cast<std::uint32_t>(2 + shape.outer_axes);
   c.element_bytes = static_cast<std::uint32_t>(byte_size(shape.dtype));
   c.swizzle_bytes = shape.swizzle_bytes;
   c.size[0] = static_cast<std::uint32_t>(shape.columns);
@@ -23,6 +23,15 @@ TensorMap encode_tensor_map(const TensorMapShape& shape) {
   c.stride[0] = static_cast<std::uint64_t>(shape.row_stride) * c.element_bytes;
   c.box[0] = static_cast<std::uint16_t>(shape.box_columns);
   c.box[1] = static_cast<std::uint16_t>(shape.box_rows);
+  for (int i = 0; i < shape.outer_axes; ++i) {
+    const TensorMapShape::Axis& axis = shape.outer[static_cast<std::size_t>(i)];
+    c.size[2 + i] = static_cast<std::uint32_t>(axis.size);
+    c.stride[1 + i] = static_cast<std::uint64_t>(axis.stride) * c.element_bytes;
+    c.box[2 + i] = static_cast<std::uint16_t>(axis.box);
+    require(axis.size >= 1 && axis.box >= 1 && axis.box <= 256 && c.stride[1 + i] % 16 == 0,
+            "tensor map: expected 1 to 256 matrices in a tile, whole 16 bytes apart, found {} of {}, {} bytes apart",
+            axis.box, axis.size, c.stride[1 + i]);
+  }
   require(c.data % 16 == 0, "tensor map: expected an address that is a multiple of 16, found {:#x}", c.data);
   require(c.stride[0] % 16 == 0, "tensor map: expected a stride of whole 16 bytes, found {}", c.stride[0]);
   require(shape.box_columns >= 1 && shape.box_columns <= 256 && shape.box_rows >= 1 && shape.box_rows <= 256,

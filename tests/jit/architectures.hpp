@@ -54,6 +54,13 @@ inline std::int64_t spilled_bytes(const std::string& log) {
   return bytes;
 }
 
+/// Whether the assembler says that it makes asynchronous products wait for each other (C7510 to C7520, of which C7519
+/// is an order of registers that costs nothing).
+inline bool serializes_products(const std::string& log) {
+  static const std::regex pattern(R"(\(C75(1[0-8]|20)\))");
+  return std::regex_search(log, pattern);
+}
+
 /// Writes images where CERMET_DUMP_IMAGES names a folder, for tools/machine_code.py: one file for each program of a
 /// test.
 inline void dump_images(const std::vector<jit::Image>& images) {
@@ -90,6 +97,7 @@ inline void expect_compiles(const std::vector<CaseProgram>& list, const Target& 
     EXPECT_FALSE(images[i].bytes.empty()) << what;
     EXPECT_EQ(images[i].log.find("warning"), std::string::npos) << what;
     EXPECT_TRUE(list[i].program.may_spill || spilled_bytes(images[i].log) == 0) << what;
+    EXPECT_FALSE(serializes_products(images[i].log)) << what;
   }
 }
 

@@ -61,6 +61,9 @@ INSTANTIATE_TEST_SUITE_P(
                     EmulatedCase{OpKind::linear, "gemm.linear.hopper", "router"},
                     EmulatedCase{OpKind::incre_flash_attention, "attention.decode", "tiles_lse_bf16"},
                     EmulatedCase{OpKind::flash_attention, "attention.prefill_ragged", "tiles_odd_bf16"},
+                    EmulatedCase{OpKind::flash_attention, "attention.prefill_ragged_tma", "copies_jumps_f16"},
+                    EmulatedCase{OpKind::flash_attention, "attention.prefill_ragged_tma", "copies_d192"},
+                    EmulatedCase{OpKind::incre_flash_attention, "attention.prefill_paged_tma", "copies_freed"},
                     EmulatedCase{OpKind::flash_attention, "attention.prefill_ragged_hopper", "tiles_window_bf16"}),
     name_of_test);
 
@@ -72,6 +75,8 @@ INSTANTIATE_TEST_SUITE_P(LongKernels, Emulated,
                                          EmulatedCase{OpKind::incre_flash_attention, "attention.decode"},
                                          EmulatedCase{OpKind::incre_flash_attention, "attention.prefill_paged"},
                                          EmulatedCase{OpKind::incre_flash_attention, "attention.prefill_paged_hopper"},
+                                         EmulatedCase{OpKind::flash_attention, "attention.prefill_ragged_tma"},
+                                         EmulatedCase{OpKind::incre_flash_attention, "attention.prefill_paged_tma"},
                                          EmulatedCase{OpKind::linear, "gemm.linear.hopper"},
                                          EmulatedCase{OpKind::linear, "gemm.linear.stream"},
                                          EmulatedCase{OpKind::dual_linear, "gemm.dual_linear.hopper"},

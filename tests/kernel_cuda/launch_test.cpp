@@ -127,9 +127,9 @@ TEST(Launches, AttentionGivesEachSequenceTheProgramForItsQueries) {
       << "two blocks for each of 72 spans are more than there are SMs";
   EXPECT_EQ(attention_launches(71, 64), (Found{"attention/decode 0.."}))
       << "no sequence can have more than 8 queries when each has one";
-  EXPECT_EQ(attention_launches(512, 1), (Found{"attention/prefill_hopper 0.."}));
-  EXPECT_EQ(attention_launches(575, 64), (Found{"attention/decode 0..8", "attention/prefill_hopper 9.."}));
-  EXPECT_EQ(attention_launches(72, 64), (Found{"attention/decode 0..8", "attention/prefill_hopper 9.."}));
+  EXPECT_EQ(attention_launches(512, 1), (Found{"attention/prefill_tma 0.."}));
+  EXPECT_EQ(attention_launches(575, 64), (Found{"attention/decode 0..8", "attention/prefill_tma 9.."}));
+  EXPECT_EQ(attention_launches(72, 64), (Found{"attention/decode 0..8", "attention/prefill_tma 9.."}));
   EXPECT_EQ(attention_launches(575, 64, true, 3), (Found{"attention/general 0.."})) << "rows that are not aligned";
 }
 

@@ -116,13 +116,15 @@ void add_attention(std::vector<SmallCase>& list) {
   sequences.contexts[17] =
       700;  // longer than a share, as its own blocks see at once, and the others after they have asked for keys
   add_sequences("attention/decode", "shares", sequences);
-  list.push_back({op, "attention.decode", "attention/prefill_hopper", paged("prompt", bf16, {150}, {70})});
-  list.push_back({op, "attention.decode", "attention/prefill_hopper",
+  list.push_back({op, "attention.decode", "attention/prefill_tma", paged("prompt", bf16, {150}, {70})});
+  list.push_back({op, "attention.decode", "attention/prefill_tma",
                   paged("mixed", bf16, {200, 150, 33, 40, 90, 9}, {1, 70, 0, 8, 9, 2})});
   list.push_back({op, "attention.decode", "attention/prefill_hopper",
                   paged("mixed_split_queries", f32, {200, 150, 33}, {1, 70, 3})});
   list.push_back(
       {op, "attention.prefill_paged_hopper", "attention/prefill_hopper", paged("prompt", bf16, {150, 20}, {70, 20})});
+  list.push_back(
+      {op, "attention.prefill_paged_tma", "attention/prefill_tma", paged("prompt", bf16, {150, 20}, {70, 20})});
   list.push_back({op, "attention.prefill_paged", "attention/prefill", paged("prompt", bf16, {150, 20}, {70, 20})});
   list.push_back({op, "attention.general_paged", "attention/general", paged("prompt", bf16, {40, 20}, {20, 1})});
 }

@@ -220,10 +220,16 @@ def merge(c, draw):
         c.add('merge_attention_states', [o1, lse1, o2, lse2], [exact(out.get('out_dtype', dtype), o), exact('f32', lse)], [0, 4], [60 * UNIT, 8 * UNIT], **out)
 
 
+def strict(c, draw):
+    flash(c, draw.coarse('bf16', (5, 2, 16)), draw.coarse('bf16', (5, 1, 16)), draw.coarse('bf16', (5, 1, 16)), strict=True)
+    paged(c, draw, draw.coarse('f16', (2, 2, 8)), 'f16', [3, 9], dv=8, strict=True)
+
+
 def cases():
     c, draw = Cases(), Draw(12)
     prefill(c, draw)
     decode(c, draw)
     merge(c, draw)
     batches(c, draw)
+    strict(c, draw)
     return c

@@ -158,14 +158,21 @@ class CudaDevice final : public Device {
     const CurrentContext current(context_->handle());
     CUtensorMap map{};
     const auto element = static_cast<std::uint64_t>(size_of(shape.dtype));
-    const std::array<cuuint64_t, 2> dims{static_cast<cuuint64_t>(shape.columns), static_cast<cuuint64_t>(shape.rows)};
-    const std::array<cuuint64_t, 1> strides{static_cast<cuuint64_t>(shape.row_stride) * element};
-    const std::array<cuuint32_t, 2> box{shape.box_columns, shape.box_rows}, steps{1, 1};
-    driver().check(driver().tensor_map_encode_tiled(
-                       &map, map_type(shape.dtype), 2, shape.data, dims.data(), strides.data(), box.data(),
-                       steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, map_swizzle(shape.swizzle_bytes),
-                       CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
-                   "bulk tensor copy");
+    std::array<cuuint64_t, 4> dims{static_cast<cuuint64_t>(shape.columns), static_cast<cuuint64_t>(shape.rows)};
+    std::array<cuuint64_t, 3> strides{static_cast<cuuint64_t>(shape.row_stride) * element};
+    std::array<cuuint32_t, 4> box{shape.box_columns, shape.box_rows};
+    const std::array<cuuint32_t, 4> steps{1, 1, 1, 1};
+    for (std::size_t i = 0; i < static_cast<std::size_t>(shape.outer_axes); ++i) {
+      dims[2 + i] = static_cast<cuuint64_t>(shape.outer[i].size);
+      strides[1 + i] = static_cast<cuuint64_t>(shape.outer[i].stride) * element;
+      box[2 + i] = shape.outer[i].box;
+    }
+    driver().check(
+        driver().tensor_map_encode_tiled(&map, map_type(shape.dtype), static_cast<cuuint32_t>(2 + shape.outer_axes),
+                                         shape.data, dims.data(), strides.data(), box.data(), steps.data(),
+                                         CU_TENSOR_MAP_INTERLEAVE_NONE, map_swizzle(shape.swizzle_bytes),
+                                         CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+        "bulk tensor copy");
     return stored(map);
   }
 

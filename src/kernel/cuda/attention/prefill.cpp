@@ -1,6 +1,6 @@
 // Host half of attention of many queries on the tensor cores, and the general task for launches that it does not fit.
 #include "base/checked.hpp"
-#include "kernel/cuda/attention/attention_launch.hpp"
+#include "kernel/cuda/attention/prefill_tma.hpp"
 #include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/declare.hpp"
 #include "kernel/cuda/device/attention/prefill_hopper.hpp"
@@ -249,6 +249,7 @@ namespace cermet::cuda {
 
 std::vector<Program> many_query_programs(const Problem& p) {
   using namespace attention_prefill_file;
+  if (!tma_prefill_declines(p)) return tma_prefill_programs(p, {});
   if (!hopper_declines(p)) return hopper_programs(p, {});
   if (!tile_declines(p)) return tile_programs(p, {});
   return attention_general_paged.programs(p);
@@ -256,6 +257,7 @@ std::vector<Program> many_query_programs(const Problem& p) {
 
 double many_query_seconds(const Problem& p, const DeviceLimits& limits) {
   using namespace attention_prefill_file;
+  if (!tma_prefill_declines(p)) return tma_prefill_seconds(p, {}, limits);
   if (!hopper_declines(p)) return hopper_cost(p, {}, limits);
   if (!tile_declines(p)) return tile_cost(p, {}, limits);
   return attention_general_paged.cost(p, limits);
@@ -263,6 +265,7 @@ double many_query_seconds(const Problem& p, const DeviceLimits& limits) {
 
 QueriesLauncher bind_many_queries(const Problem& p, std::size_t first) {
   using namespace attention_prefill_file;
+  if (!tma_prefill_declines(p)) return bind_tma_prefill(p, {}, first);
   if (!hopper_declines(p)) return bind_tiles(p, first, 64 * hopper_warpgroups(p, {}));
   if (!tile_declines(p)) return bind_tiles(p, first, PrefillShape(p).rows());
   return bind_general_attention(p, first);

@@ -14,6 +14,8 @@
 //                                              it is on its way any more; then the block ends. It keeps its own
 //                                              position, because neither the number of blocks nor the items' numbers
 //                                              say anything about it. The caller puts no barrier between items.
+// A task whose warps have roles that run ahead of each other may loop over a block's items itself, in place of run():
+//   run_all(p, items, team, smem)              items: BlockItems. It has whole blocks, and is part of no walk
 // A task whose launches have a block for each item may say so (one_item): then nothing is computed once for all items
 // of a block, and kept in registers.
 #pragma once
@@ -83,7 +85,8 @@ CERMET_DEVICE void run_items_late(const typename Task::Params& p, uint32_t items
 /// block lets the next launch start at once (or after its own wait: overlap.cuh) and touches what earlier launches
 /// write only after they have ended; what no launch writes (weights) it may fetch before.
 template <class Task, class Team>
-CERMET_DEVICE void run_items(const typename Task::Params& p, uint32_t items, char* smem) {
+requires(!TaskCall<Task, Team>::loops) CERMET_DEVICE
+    void run_items(const typename Task::Params& p, uint32_t items, char* smem) {
   using Call = TaskCall<Task, Team>;
   constexpr Team team;
 #if CERMET_ARCH >= 900
@@ -116,6 +119,17 @@ CERMET_DEVICE void run_items(const typename Task::Params& p, uint32_t items, cha
     for (uint32_t item = blockIdx.x; item < items; item += gridDim.x) Call::compute(p, item, team, smem, ring);
   }
   ring.close(p, team, smem);
+}
+
+/// The same where the task loops itself.
+template <class Task, class Team>
+requires(TaskCall<Task, Team>::loops) CERMET_DEVICE
+    void run_items(const typename Task::Params& p, uint32_t items, char* smem) {
+#if CERMET_ARCH >= 900
+  static_assert(overlap_of<Task>() == Overlap::early);
+  start_next_launch();
+#endif
+  Task::run_all(p, BlockItems{blockIdx.x, items, gridDim.x}, Team(), smem);
 }
 
 }  // namespace cermet

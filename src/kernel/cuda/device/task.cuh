@@ -23,11 +23,19 @@ struct RingOf<Task> {
   using type = typename Task::Ring;
 };
 
+/// Items first, first + step, .. below end: those of a thread block.
+struct BlockItems {
+  uint32_t first, end, step;
+};
+
 template <class Task, class Team>
 struct TaskCall {
   using Params = typename Task::Params;
   using Ring = typename RingOf<Task>::type;
   static constexpr bool keeps_ring = requires { typename Task::Ring; };
+  static constexpr bool loops = requires(const Params& p, BlockItems items, Team team, char* smem) {
+    Task::run_all(p, items, team, smem);
+  };
   static constexpr bool halves = requires(const Params& p, Team team, char* smem) { Task::fetch(p, 0u, team, smem); }
   || requires(const Params& p, Team team, char* smem, Ring& ring) { Task::fetch(p, 0u, team, smem, ring); };
 

@@ -61,6 +61,9 @@ struct Wgmma;
 #define CERMET_D48 CERMET_D32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
 #define CERMET_D56 CERMET_D48 ", %48, %49, %50, %51, %52, %53, %54, %55"
 #define CERMET_D64 CERMET_D48 ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define CERMET_D80                                                                                                   \
+  CERMET_D64                                                                                                         \
+  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
 #define CERMET_D96                                                                                                   \
   CERMET_D64                                                                                                         \
   ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, %84, %85, " \
@@ -82,6 +85,7 @@ struct Wgmma;
 #define CERMET_V48(c) CERMET_V32(c), CERMET_EIGHT(c, 32), CERMET_EIGHT(c, 40)
 #define CERMET_V56(c) CERMET_V48(c), CERMET_EIGHT(c, 48)
 #define CERMET_V64(c) CERMET_V48(c), CERMET_EIGHT(c, 48), CERMET_EIGHT(c, 56)
+#define CERMET_V80(c) CERMET_V64(c), CERMET_EIGHT(c, 64), CERMET_EIGHT(c, 72)
 #define CERMET_V96(c) CERMET_V64(c), CERMET_EIGHT(c, 64), CERMET_EIGHT(c, 72), CERMET_EIGHT(c, 80), CERMET_EIGHT(c, 88)
 #define CERMET_V112(c) CERMET_V96(c), CERMET_EIGHT(c, 96), CERMET_EIGHT(c, 104)
 #define CERMET_V128(c) CERMET_V112(c), CERMET_EIGHT(c, 112), CERMET_EIGHT(c, 120)
@@ -140,9 +144,16 @@ struct WgmmaRows;
   CERMET_WGMMA_ROWS(N, "k16.f32.bf16.bf16", bf16, regs, vals, a0, a1, a2, a3, ib) \
   CERMET_WGMMA_ROWS(N, "k16.f32.f16.f16", f16, regs, vals, a0, a1, a2, a3, ib)
 
+CERMET_WGMMA_ROWS_TYPES(32, CERMET_D16, CERMET_V16, 16, 17, 18, 19, 20)
+CERMET_WGMMA_ROWS_TYPES(48, CERMET_D24, CERMET_V24, 24, 25, 26, 27, 28)
 CERMET_WGMMA_ROWS_TYPES(64, CERMET_D32, CERMET_V32, 32, 33, 34, 35, 36)
+CERMET_WGMMA_ROWS_TYPES(80, CERMET_D40, CERMET_V40, 40, 41, 42, 43, 44)
+CERMET_WGMMA_ROWS_TYPES(96, CERMET_D48, CERMET_V48, 48, 49, 50, 51, 52)
+CERMET_WGMMA_ROWS_TYPES(112, CERMET_D56, CERMET_V56, 56, 57, 58, 59, 60)
 CERMET_WGMMA_ROWS_TYPES(128, CERMET_D64, CERMET_V64, 64, 65, 66, 67, 68)
+CERMET_WGMMA_ROWS_TYPES(160, CERMET_D80, CERMET_V80, 80, 81, 82, 83, 84)
 CERMET_WGMMA_ROWS_TYPES(192, CERMET_D96, CERMET_V96, 96, 97, 98, 99, 100)
+CERMET_WGMMA_ROWS_TYPES(224, CERMET_D112, CERMET_V112, 112, 113, 114, 115, 116)
 CERMET_WGMMA_ROWS_TYPES(256, CERMET_D128, CERMET_V128, 128, 129, 130, 131, 132)
 
 #undef CERMET_WGMMA_ROWS
@@ -165,8 +176,10 @@ CERMET_WGMMA_ROWS_TYPES(256, CERMET_D128, CERMET_V128, 128, 129, 130, 131, 132)
 #undef CERMET_V56
 #undef CERMET_D64
 #undef CERMET_V64
+#undef CERMET_D80
 #undef CERMET_D96
 #undef CERMET_D112
+#undef CERMET_V80
 #undef CERMET_V96
 #undef CERMET_V112
 #undef CERMET_D128
