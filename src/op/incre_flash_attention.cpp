@@ -94,7 +94,7 @@ void reference(const ReferenceCall& call) {
 struct Sizes {
   std::int64_t heads = 4, kv_heads = 2, d = 16, dv = 16, block = 8;
   DType q = DType::f32, cache = DType::f32;
-  bool aligned = false;  ///< rows of q and keys are multiples of 8 elements apart, as tiled kernels need them
+  bool aligned = false;  ///< rows of q and keys are multiples of 16 bytes apart, as tiled kernels need them
 };
 
 /// Sequences with these contexts, one query each or as many as `queries` says; every table names other blocks, the
@@ -118,8 +118,9 @@ Case make_case(std::string case_name, const Sizes& s, const std::vector<std::int
     return hnd ? Dims{blocks, s.kv_heads, s.block, last} : Dims{blocks, s.block, s.kv_heads, last};
   };
   Case c{std::move(case_name), {}, std::move(attributes)};
+  const std::int64_t whole = byte_size(s.cache) == 1 ? 16 : 8;
   c.inputs = {CaseOperand{{s.q, {tokens, s.heads, s.d}}, normal(), s.aligned ? 8 : 3},
-              CaseOperand{{s.cache, cache(s.d)}, normal(), s.aligned ? 8 : 2}, CaseOperand{{s.cache, cache(s.dv)}},
+              CaseOperand{{s.cache, cache(s.d)}, normal(), s.aligned ? whole : 2}, CaseOperand{{s.cache, cache(s.dv)}},
               CaseOperand{{DType::i32, {sequences, pages}}, values(std::move(tables)), 1},
               CaseOperand{{DType::i32, {sequences}}, values(std::move(lens))}};
   if (!queries.empty()) c.inputs.push_back(CaseOperand{{DType::i32, {sequences + 1}}, values(std::move(starts))});
@@ -185,6 +186,66 @@ void add_tiles(std::vector<Case>& list) {
   }
 }
 
+/// Scales of a quantized cache, per head or per token.
+void add_scales(Case& c, bool per_token, int heads_axis = 1) {
+  const Dims& dims = c.inputs[k_cache]->type.dims;
+  const DType cache = c.inputs[k_cache]->type.dtype;
+  for (const std::size_t cached : {k_cache, v_cache}) {
+    if (cache == DType::i8) c.inputs[cached]->fill = integers(-128, 127);
+    const Dims shape = per_token ? Dims{dims[0], dims[1], dims[2]} : Dims{dims[heads_axis]};
+    c.inputs[cached - k_cache + k_scale] =
+        CaseOperand{{DType::f32, shape}, cache == DType::i8 ? uniform(0.005, 0.01) : uniform(0.5, 1)};
+  }
+}
+
+/// Quantized caches with head sizes that tiled kernels take.
+void add_quantized_tiles(std::vector<Case>& list) {
+  enum class Scales { none, head, token };
+  using enum Scales;
+  using Lengths = std::vector<std::int64_t>;
+  const auto add = [&](std::string_view case_name, const Sizes& s, Scales scales, const Lengths& contexts,
+                       const Lengths& queries = {}, Attributes attributes = {}) -> Case& {
+    const AttributeValue* layout = attributes.find("layout");
+    const int heads_axis = layout && std::get<std::string>(*layout) == "nhd" ? 2 : 1;
+    Case c =
+        make_case(fmt::format("tiles_{}_{}", case_name, name_of(s.cache)), s, contexts, queries, std::move(attributes));
+    if (scales != none) add_scales(c, scales == token, heads_axis);
+    return list.emplace_back(std::move(c));
+  };
+  const auto add_bias = [](Case& c, std::int64_t heads) {
+    c.inputs[sinks] = CaseOperand{{DType::f32, {heads}}, normal(2)};
+    c.inputs[alibi] = CaseOperand{{DType::f32, {heads}}, uniform(0.01, 0.5)};
+  };
+  for (const DType cache : {DType::i8, DType::f8_e4m3, DType::f8_e5m2}) {
+    Sizes s{
+        .heads = 8, .kv_heads = 2, .d = 64, .dv = 64, .block = 16, .q = DType::bf16, .cache = cache, .aligned = true};
+    const Scales some = cache == DType::i8 ? head : none;  // int8 has scales always
+    add("lse", s, token, {50, 0, 7, 300}, {}, {{"return_lse", true}});
+    add("chunk", s, head, {40, 13}, {3, 1});
+    add("batch", s, token, {30, 500, 1, 90, 17, 64, 200, 33, 12, 70, 65, 128, 5, 5, 300, 31, 16, 8});
+    add("long", s, some, {1500});
+    s.block = 20;
+    add("window_nhd", s, token, {40, 130}, {}, {{"window", std::int64_t{30}}, {"layout", "nhd"}});
+    s.block = 16, s.d = s.dv = 128;
+    add("wide", s, token, {190, 30}, {2, 1});
+    s.q = DType::f32;
+    add_bias(add("wide_bias", s, head, {50, 300}, {}, {{"softcap", 4.0}, {"return_lse", true}}), s.heads);
+    s.q = DType::f16, s.heads = 24;
+    add("wide_group", s, some, {90, 300}, {}, {{"layout", "nhd"}});
+    s.q = DType::bf16, s.heads = 6, s.d = 80, s.dv = 48;
+    add("odd", s, token, {90, 30});
+    s.d = 96, s.dv = 32;
+    add("odd_head_scales", s, head, {90, 30}, {}, {{"layout", "nhd"}});
+  }
+  Sizes s{.heads = 4, .kv_heads = 2, .d = 64, .dv = 64, .block = 16, .q = DType::bf16, .cache = DType::f8_e4m3};
+  s.aligned = true;
+  Case& c = add("nan", s, token, {40}, {3});  // a value that not every query may see
+  std::vector<double> fill(static_cast<std::size_t>(3 * s.kv_heads * s.block * s.dv), 1.5);
+  fill[static_cast<std::size_t>((s.block * s.kv_heads + 5) * s.dv + 5)] = NAN;
+  c.inputs[v_cache]->fill = values(std::move(fill));
+  c.inputs[q]->fill = values({1, 300, 3, -4, 5e-5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19});
+}
+
 void add_variants(std::vector<Case>& list) {
   const std::vector<std::int64_t> contexts{13, 40}, queries{5, 3};
   for (const bool causal : {true, false})
@@ -215,6 +276,7 @@ void add_variants(std::vector<Case>& list) {
 std::vector<Case> cases() {
   std::vector<Case> list;
   add_tiles(list);
+  add_quantized_tiles(list);
   // Enough rows for every SM of a large GPU to have several tiles.
   list.push_back(make_case("tiles_blocks",
                            {.heads = 32,
@@ -234,13 +296,7 @@ std::vector<Case> cases() {
     for (const bool per_token : {false, true}) {
       Case c = make_case(fmt::format("{}_{}_scales", name_of(cache), per_token ? "token" : "head"),
                          {.q = DType::bf16, .cache = cache}, {19, 33}, {3, 9});
-      const Dims& dims = c.inputs[k_cache]->type.dims;
-      for (const std::size_t cached : {k_cache, v_cache}) {
-        if (cache == DType::i8) c.inputs[cached]->fill = integers(-128, 127);
-        c.inputs[cached - k_cache + k_scale] =
-            CaseOperand{{DType::f32, per_token ? Dims{dims[0], dims[1], dims[2]} : Dims{dims[1]}},
-                        cache == DType::i8 ? uniform(0.005, 0.01) : uniform(0.5, 1)};
-      }
+      add_scales(c, per_token);
       list.push_back(std::move(c));
     }
   for (std::int64_t d : {1, 8, 24, 40, 80, 128, 256})

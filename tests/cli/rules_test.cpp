@@ -11,8 +11,7 @@ TEST(Rules, ListsThoseOfAClass) {
   EXPECT_LT(some.size(), all.size());
   for (const auto& rule : some) EXPECT_EQ(rule["class"], "associative") << rule;
   const nlohmann::json exact = run_cermet("rules exact --json").json()["rules"];
-  for (const auto& rule : exact)
-    EXPECT_EQ(rule["rounding"], "exact") << rule;
+  for (const auto& rule : exact) EXPECT_EQ(rule["rounding"], "exact") << rule;
 }
 
 TEST(Rules, ShowsPatternAndCondition) {

@@ -19,16 +19,19 @@ constexpr int most_pieces = 16, fewest_pieces = 2;
 
 Decline declines(const Problem& p) {
   const AttentionProblem a(p);
-  if (a.kv != DType::bf16 && a.kv != DType::f16)
-    return fmt::format("a cache of {}; taken: bf16 and f16", name_of(a.kv));
+  const bool quantized = a.kv == DType::i8 || a.kv == DType::f8_e4m3 || a.kv == DType::f8_e5m2;
+  if (a.kv != DType::bf16 && a.kv != DType::f16 && !quantized)
+    return fmt::format("a cache of {}; taken: bf16, f16, int8 and fp8", name_of(a.kv));
   if (p.target->compute_capability < 80) return "needs compute capability 8.0";
   if (a.kv == DType::f16 && a.q != DType::f16)
     return fmt::format("{} queries may not fit the f16 of the cache", name_of(a.q));
-  if (a.head_size % 8 != 0 || a.value_size % 8 != 0 || a.head_size > 128 || a.value_size > 128)
-    return fmt::format("head sizes {} and {}; taken: multiples of 8 up to 128", a.head_size, a.value_size);
+  const int multiple = quantized ? 16 : 8;
+  if (a.head_size % multiple != 0 || a.value_size % multiple != 0 || a.head_size > 128 || a.value_size > 128)
+    return fmt::format("head sizes {} and {}; taken: multiples of {} up to 128", a.head_size, a.value_size, multiple);
   const DecodeShape s(p);
   if (s.blocks_each == 0) return fmt::format("two stages need {} bytes of shared memory", s.shared_bytes());
-  if (!s.fits()) return "small heads, or values longer than keys, that many heads share";
+  if (!s.fits())
+    return "small heads, values longer than keys, or quantized keys for float32 queries, that many heads share";
   return attention_general_paged.declines(p);
 }
 
@@ -54,7 +57,7 @@ std::vector<int> cluster_sizes(const Problem& p, const Config& config) {
        blocks /= 2) {
     const bool is_last = run_at_once(s.most_spans(), blocks, *p.target),
                has_keys = blocks == fewest_cluster_blocks ||
-                          s.a.keys >= std::int64_t{blocks} * DecodeShape::few_cluster_warps * DecodeShape::short_tile;
+                          s.a.keys >= std::int64_t{blocks} * DecodeShape::few_cluster_warps * s.least_tile();
     if (has_keys && fits(blocks) && (varies || is_last)) sizes.push_back(blocks);
     if (is_last && has_keys) break;
   }

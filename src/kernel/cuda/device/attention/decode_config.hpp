@@ -10,7 +10,7 @@ namespace cermet::attention {
 
 struct DecodeConfig {
   int head_size, value_size, kv_heads, group, block;  ///< head sizes are multiples of 8; block: tokens of a page
-  DType q, kv, out;                                   ///< kv: bf16 or f16
+  DType q, kv, out;                                   ///< kv: bf16, f16, or of one byte; then sizes divide by 16
   int rows;                                           ///< of a query tile: 8 or 16
   int tile_keys, warps, stages;                       ///< tile_keys: of a warp, 16 or 32
   bool plain = false;                                 ///< neither softcap nor alibi
@@ -26,14 +26,17 @@ struct DecodeConfig {
   }
 };
 
-/// Bytes of one tile of keys and values of one warp.
-constexpr int decode_stage_bytes(int head_size, int value_size, int tile_keys) {
-  return tile_bytes(head_size, tile_keys) + tile_bytes(value_size, tile_keys);
+/// Bytes of one tile of keys and values of one warp, whose elements have `bytes` each; with one, scales follow.
+constexpr int decode_stage_bytes(int head_size, int value_size, int tile_keys, int bytes) {
+  return tile_bytes(head_size * bytes / 2, tile_keys) + tile_bytes(value_size * bytes / 2, tile_keys) +
+         (bytes == 1 ? 8 * tile_keys : 0);
 }
 /// Maxima and sums of all warps' rows.
 constexpr int decode_control_bytes(int warps, int rows) { return (warps * rows * 8 + 127) / 128 * 128; }
-constexpr int decode_shared_bytes(int head_size, int value_size, int tile_keys, int warps, int stages, int rows) {
-  return decode_control_bytes(warps, rows) + warps * stages * decode_stage_bytes(head_size, value_size, tile_keys);
+constexpr int decode_shared_bytes(int head_size, int value_size, int tile_keys, int bytes, int warps, int stages,
+                                  int rows) {
+  return decode_control_bytes(warps, rows) +
+         warps * stages * decode_stage_bytes(head_size, value_size, tile_keys, bytes);
 }
 /// Floats of a block's partial of a span: maxima and sums of its rows, then their outputs.
 constexpr int decode_partial_floats(int rows, int value_size) { return rows * (2 + value_size); }

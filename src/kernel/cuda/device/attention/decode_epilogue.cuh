@@ -87,6 +87,19 @@ CERMET_DEVICE void combine_warps(const typename DecodeMainloop<C, Team>::Shared&
     sum += __shfl_xor_sync(0xffffffffu, sum, 2);
     if (lane % 4 == 0)
       shared.sums[(warp * C.rows + r) * 2] = state.maximum[h], shared.sums[(warp * C.rows + r) * 2 + 1] = sum;
+    if constexpr (Mma::is_quantized) {
+      const float unit = state.value_unit.of_output();
+#pragma unroll
+      for (int n = 0; n < C.value_size / 8; n += 2) {
+        const float *even = state.output[n], *odd = state.output[n + 1];
+        Vector<float, 4> four{even[2 * h] * unit, odd[2 * h] * unit, even[2 * h + 1] * unit, odd[2 * h + 1] * unit};
+        if constexpr (C.rows == 8)
+          four = {(even[0] + even[2]) * unit, (odd[0] + odd[2]) * unit, (even[1] + even[3]) * unit,
+                  (odd[1] + odd[3]) * unit};
+        *reinterpret_cast<Vector<float, 4>*>(own + r * exchange_row + 8 * n + 4 * (lane % 4)) = four;
+      }
+      continue;
+    }
 #pragma unroll
     for (int n = 0; n < C.value_size / 8; ++n) {
       const float* partial = state.output[n];
@@ -172,8 +185,9 @@ struct Partials {
 
 /// Partials whose maxima and sums fit a warp's stages.
 template <DecodeConfig C>
-inline constexpr int most_combined = min_of(64, decode_stage_bytes(C.head_size, C.value_size, C.tile_keys) * C.stages /
-                                                    (8 * C.rows));
+inline constexpr int most_combined = min_of(64, decode_stage_bytes(C.head_size, C.value_size, C.tile_keys,
+                                                                   cached_bytes<C.kv>) *
+                                                    C.stages / (8 * C.rows));
 
 /// Combines the partials of a span, of which the item `block` holds the last, and writes its rows, unless that is for
 /// another item to do. `begin`: the span's first unit; `sums`: shared memory for the maxima and sums of

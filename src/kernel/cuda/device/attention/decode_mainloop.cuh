@@ -1,11 +1,11 @@
 // One warp's way through its tiles of keys and values: from the pages to shared memory, and through the online softmax
 // on the tensor cores. Products are exact and sums float32; what does not fit the type of the cache (wider queries,
 // weights) is multiplied as two 16-bit parts. Up to 8 rows the second part is free: it fills the lower half of the 16
-// rows that the tensor cores multiply.
+// rows that the tensor cores multiply. Quantized keys and values are widened to float16 (quantized_tiles.cuh).
 #pragma once
 
 #include "kernel/cuda/device/attention/decode_scheduler.cuh"
-#include "kernel/cuda/device/attention/tile_rows.cuh"
+#include "kernel/cuda/device/attention/quantized_tiles.cuh"
 #include "kernel/cuda/device/ptx/cp_async.cuh"
 #include "kernel/cuda/device/ptx/ldmatrix.cuh"
 #include "kernel/cuda/device/ptx/mma.cuh"
@@ -14,9 +14,9 @@ namespace cermet::attention {
 
 template <DecodeConfig C, class Team>
 struct KvLoader {
-  static constexpr int keys = C.tile_keys;
-  using K = TileRows<C.head_size, keys>;
-  using V = TileRows<C.value_size, keys>;
+  static constexpr int keys = C.tile_keys, bytes = cached_bytes<C.kv>;
+  using K = CachedRows<C.kv, C.head_size, keys>;
+  using V = CachedRows<C.kv, C.value_size, keys>;
   static constexpr SchedulerConfig scheduler{C.kv_heads, C.group, C.rows, C.warps* keys* C.ranks, C.block, keys};
   static constexpr bool one_page = C.block % keys == 0;  ///< a tile lies in one page
 
@@ -43,36 +43,42 @@ struct KvLoader {
     const int first = first_key(at), key = first + own_row();
     const bool seen = key >= at.tile.seen_first && key < at.tile.end_key, exists = page >= 0 && page < p.blocks;
     const uint32_t wanted = __ballot_sync(0xffffffffu, seen && exists);  // bit r: row r is copied
-    copy_list<K, C.head_size / 8>(p.k, at.head, first, page, stage, wanted);
-    copy_list<V, C.value_size / 8>(p.v, at.head, first, page, stage + K::bytes, wanted);
+    copy_list<K, C.head_size * bytes / 16>(p.k, at.head, first, page, stage, wanted);
+    copy_list<V, C.value_size * bytes / 16>(p.v, at.head, first, page, stage + K::bytes, wanted);
+    if constexpr (bytes == 1) {
+      float* scales = reinterpret_cast<float*>(stage + K::bytes + V::bytes);
+      copy_scales(p.k, at.head, first, page, scales, wanted);
+      copy_scales(p.v, at.head, first, page, scales + keys, wanted);
+    }
     ptx::cp_async_commit();
     return __any_sync(0xffffffffu, seen && !exists);
   }
 
   template <class Rows, int Chunks>
   static CERMET_DEVICE void copy_list(const KeyList& list, int head, int first, int page, char* to, uint32_t wanted) {
-    const char* base = static_cast<const char*>(list.data) + 2 * head * list.head_stride;
+    const char* base = static_cast<const char*>(list.data) + bytes * head * list.head_stride;
     constexpr bool rows_take_lanes =
         32 % Chunks == 0 && 32 / Chunks <= keys;  // of elements of 8, lanes would copy more rows than a short tile has
     if (one_page && rows_take_lanes && wanted == 0xffffffffu) {
       const int row = lane() / Chunks, chunk = lane() % Chunks;
-      const char* from = base + 2 * (page * list.page_stride + (first % C.block + row) * list.row_stride) + chunk * 16;
+      const char* from =
+          base + bytes * (page * list.page_stride + (first % C.block + row) * list.row_stride) + chunk * 16;
 #pragma unroll
       for (int r = 0; r<keys; r += 32 / Chunks> 0 ? 32 / Chunks : 1) {
         ptx::cp_async<16>(to + Rows::offset(r + row, chunk), from);
-        from += 2 * (32 / Chunks) * list.row_stride;
+        from += bytes * (32 / Chunks) * list.row_stride;
       }
       return;
     }
     if constexpr (C.whole && one_page && rows_take_lanes) {  // some rows: in the same order, and zeros for the others
       const int row = lane() / Chunks, chunk = lane() % Chunks;
-      const char* from = base +
-                         2 * ((wanted != 0 ? page : 0) * list.page_stride + (first % C.block + row) * list.row_stride) +
-                         chunk * 16;
+      const char* from =
+          base + bytes * ((wanted != 0 ? page : 0) * list.page_stride + (first % C.block + row) * list.row_stride) +
+          chunk * 16;
 #pragma unroll
       for (int r = 0; r < keys; r += 32 / Chunks) {
         ptx::cp_async<16>(to + Rows::offset(r + row, chunk), from, (wanted >> (r + row) & 1u) != 0 ? 16 : 0);
-        from += 2 * (32 / Chunks) * list.row_stride;
+        from += bytes * (32 / Chunks) * list.row_stride;
       }
       return;
     }
@@ -82,13 +88,13 @@ struct KvLoader {
       const int row = lane() / Chunks, chunk = lane() % Chunks;
 #pragma unroll
       for (int first_row = 0; first_row < keys; first_row += C.block) {
-        const char* from = base +
-                           2 * (__shfl_sync(0xffffffffu, page, first_row) * list.page_stride + row * list.row_stride) +
-                           chunk * 16;
+        const char* from =
+            base + bytes * (__shfl_sync(0xffffffffu, page, first_row) * list.page_stride + row * list.row_stride) +
+            chunk * 16;
 #pragma unroll
         for (int r = 0; r<C.block; r += step> 0 ? step : 1) {
           ptx::cp_async<16>(to + Rows::offset(first_row + r + row, chunk), from);
-          from += 2 * step * list.row_stride;
+          from += bytes * step * list.row_stride;
         }
       }
       return;
@@ -99,30 +105,51 @@ struct KvLoader {
       const int own = one_page ? page : __shfl_sync(0xffffffffu, page, r % keys);
       if (keys * Chunks % 32 != 0 && r >= keys) continue;
       const bool copies = wanted >> r & 1u;
-      const char* from = base + 2 * (own * list.page_stride + (first + r) % C.block * list.row_stride) + chunk * 16;
+      const char* from = base + bytes * (own * list.page_stride + (first + r) % C.block * list.row_stride) + chunk * 16;
       ptx::cp_async<16>(to + Rows::offset(r, chunk), copies ? from : base, copies ? 16 : 0);
     }
+  }
+
+  /// Scales of the rows, 1 where there are none.
+  static CERMET_DEVICE void copy_scales(const KeyList& list, int head, int first, int page, float* to,
+                                        uint32_t wanted) {
+    const int row = own_row();
+    if (lane() >= keys) return;
+    if (!list.scale) {
+      to[row] = 1.0f;
+      return;
+    }
+    const bool copies = wanted >> row & 1u;
+    const float* from = list.scale + head * list.scale_head_stride;
+    if (copies) from += page * list.scale_page_stride + (first + row) % C.block * list.scale_row_stride;
+    ptx::cp_async<4>(to + row, from, copies ? 4 : 0);
   }
 };
 
 template <DecodeConfig C>
 struct DecodeMma {
-  using T = Element<C.kv>;
+  using T = Multiplied<C.kv>;
+  static constexpr bool is_quantized = cached_bytes<C.kv> == 1;
   static constexpr int keys = C.tile_keys, k_steps = (C.head_size + 15) / 16, v_steps = (C.value_size + 15) / 16,
                        halves = C.rows / 8;
-  static constexpr bool split_queries = C.q != C.kv;
+  /// Whether queries may have bits that T lacks; bf16 has none where a power of two is taken out.
+  static constexpr bool has_query_units = is_quantized && C.q != DType::f16,
+                        split_queries = is_quantized ? C.q == DType::f32 : C.q != C.kv;
 
   /// Queries as the left operand, [16 rows, 16 * k_steps].
   struct Queries {
     uint32_t main[k_steps][4];                                      // [D / 16][4]: [16 rows, D] over the warp
     uint32_t rest[C.rows == 16 && split_queries ? k_steps : 1][4];  // the same, second 16-bit parts
+    float unit[has_query_units ? halves : 1];                       // [rows / 8]: what products are multiplied with
   };
   /// Maximum (times log2 e), sum of this lane's weights and outputs of row lane / 4, and of row lane / 4 + 8 where
   /// there are 16.
   struct State {
     float maximum[halves], sum[halves];  // [rows / 8]
     float output[2 * v_steps][4];        // [Dv / 8][4]: [16 rows, Dv] over the warp
+    ValueUnit value_unit;                // only of quantized values
     CERMET_DEVICE void clear() {
+      value_unit.clear();
 #pragma unroll
       for (int h = 0; h < halves; ++h) maximum[h] = -infinity(), sum[h] = 0.0f;
 #pragma unroll
@@ -132,10 +159,14 @@ struct DecodeMma {
     }
   };
 
-  /// Queries as they are in memory: of row h, elements 8 i + 2 (lane % 4) and the next.
+  /// Queries as they are in memory: of row h, elements query_element(i, lane) and the next.
   struct RawQueries {
     Vector<Element<C.q>, 2> pair[halves][2 * k_steps];  // [rows / 8][D / 8] of two
   };
+  static CERMET_DEVICE int query_element(int i, int lane) {
+    if constexpr (is_quantized) return WideningOrder<C.head_size>::element(i / 2, lane % 4) + 2 * (i % 2);
+    else return 8 * i + 2 * (lane % 4);
+  }
   static CERMET_DEVICE void read_queries(const Params& p, const QueryTile& tile, int head, RawQueries& raw) {
     using Q = Element<C.q>;
     const int lane = static_cast<int>(lane_index());
@@ -147,7 +178,7 @@ struct DecodeMma {
                    (head * C.group + row % C.group) * p.q_head_stride;
 #pragma unroll
       for (int i = 0; i < 2 * k_steps; ++i) {
-        const int d = 8 * i + 2 * (lane % 4);
+        const int d = query_element(i, lane);
         raw.pair[h][i] = {};
         if (used && d < C.head_size) raw.pair[h][i] = *reinterpret_cast<const Vector<Q, 2>*>(q + d);
       }
@@ -155,16 +186,36 @@ struct DecodeMma {
   }
   static CERMET_DEVICE void pack_queries(const RawQueries& raw, Queries& queries) {
 #pragma unroll
-    for (int h = 0; h < halves; ++h)
+    for (int h = 0; h < halves; ++h) {
+      float factor = 1.0f;
+      if constexpr (has_query_units) factor = take_unit(raw, h, queries.unit[h]);
 #pragma unroll
       for (int i = 0; i < 2 * k_steps; ++i) {  // register h + 2 * (i % 2) of step i / 2
-        const float first = to_float(raw.pair[h][i][0]), second = to_float(raw.pair[h][i][1]);
+        float first = to_float(raw.pair[h][i][0]), second = to_float(raw.pair[h][i][1]);
+        if constexpr (has_query_units) first *= factor, second *= factor;
         const uint32_t main = pack(first, second, T{});
         queries.main[i / 2][h + 2 * (i % 2)] = main;
         if constexpr (C.rows == 8)
           queries.main[i / 2][1 + 2 * (i % 2)] = split_queries ? query_rest<T>(first, second, main) : 0u;
         else if constexpr (split_queries) queries.rest[i / 2][h + 2 * (i % 2)] = query_rest<T>(first, second, main);
       }
+    }
+  }
+  /// What the elements of row h are multiplied with; `inverse`, their products.
+  static CERMET_DEVICE float take_unit(const RawQueries& raw, int h, float& inverse) {
+    float largest = 0.0f;
+#pragma unroll
+    for (int i = 0; i < 2 * k_steps; ++i)
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        const float x = fabsf(to_float(raw.pair[h][i][e]));
+        largest = x < infinity() ? fmaxf(largest, x) : largest;
+      }
+    largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 1));
+    largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 2));
+    const QueryUnit unit(largest);
+    inverse = unit.inverse;
+    return unit.factor;
   }
   static CERMET_DEVICE void load_queries(const Params& p, const QueryTile& tile, int head, Queries& queries) {
     RawQueries raw;
@@ -173,7 +224,8 @@ struct DecodeMma {
   }
 
   /// scores[n] of keys 8 n + 2 (lane % 4) and the next; with 8 rows the parts are added up.
-  static CERMET_DEVICE void gemm_qk(const Queries& queries, const char* tile, float (&scores)[keys / 8][4]) {
+  static CERMET_DEVICE void gemm_qk(const Queries& queries, const char* tile,
+                                    float (&scores)[keys / 8][4]) requires(!is_quantized) {
     using K = TileRows<C.head_size, keys>;
     const int lane = static_cast<int>(lane_index()), row = lane / 16 * 8 + lane % 8,
               swizzle = K::swizzle(row) ^ lane / 8 % 2 * 16;
@@ -201,6 +253,39 @@ struct DecodeMma {
       for (int e = 0; e < 4; ++e)
         scores[n][e] = chains == 2 ? parts[0][n][e] + parts[chains - 1][n][e] : parts[0][n][e];
       if constexpr (C.rows == 8 && split_queries) scores[n][0] += scores[n][2], scores[n][1] += scores[n][3];
+    }
+  }
+
+  /// The same; products are multiplied with their keys' scales.
+  static CERMET_DEVICE void gemm_qk(const Queries& queries, const char* tile, const float* scales,
+                                    float (&scores)[keys / 8][4]) {
+    using K = CachedRows<C.kv, C.head_size, keys>;
+    using Order = WideningOrder<C.head_size>;
+#pragma unroll
+    for (int n = 0; n < keys / 8; ++n) {
+      float parts[2][4] = {};  // sums of every second step: products that do not wait for each other
+#pragma unroll
+      for (int i = 0; i < k_steps / Order::words; ++i) {
+        uint32_t words[Order::words];
+        load_quantized_keys<K, C.head_size>(tile, n, i, words);
+#pragma unroll
+        for (int w = 0; w < Order::words; ++w) {
+          const int step = i * Order::words + w;
+          uint32_t key[2];
+          to_f16_pairs(words[w], key[0], key[1], Element<C.kv>{});
+          ptx::mma_m16n8k16(parts[step % 2], queries.main[step], key, T{});
+          if constexpr (C.rows == 16 && split_queries) ptx::mma_m16n8k16(parts[step % 2], queries.rest[step], key, T{});
+        }
+      }
+      const auto scale =
+          *reinterpret_cast<const Vector<float, 2>*>(scales + 8 * n + 2 * (static_cast<int>(lane_index()) % 4));
+#pragma unroll
+      for (int e = 0; e < 2 * halves; ++e) {
+        float product = parts[0][e] + parts[1][e];
+        if constexpr (C.rows == 8 && split_queries) product += parts[0][e + 2] + parts[1][e + 2];
+        if constexpr (has_query_units) product *= queries.unit[e / 2];
+        scores[n][e] = product * scale[e % 2];
+      }
     }
   }
 
@@ -273,7 +358,25 @@ struct DecodeMma {
       for (int e = 0; e < 4; ++e) state.output[n][e] *= shrink[halves == 2 ? e / 2 : 0];
   }
 
-  static CERMET_DEVICE void gemm_pv(State& state, const float (&weights)[keys / 8][4], const char* tile) {
+  /// Weights of keys 8 n .. + 15 as the left operand, and what rounding left of them.
+  static CERMET_DEVICE void pack_weights(const float (&weights)[keys / 8][4], int n, uint32_t (&main)[4],
+                                         uint32_t (&rest)[4]) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const float(&w)[4] = weights[n + i];
+      main[2 * i] = pack(w[0], w[1], T{});
+      rest[2 * i] = pack_rest<T>(w[0], w[1], main[2 * i]);
+      if constexpr (C.rows == 8) {
+        main[2 * i + 1] = rest[2 * i];
+      } else {
+        main[2 * i + 1] = pack(w[2], w[3], T{});
+        rest[2 * i + 1] = pack_rest<T>(w[2], w[3], main[2 * i + 1]);
+      }
+    }
+  }
+
+  static CERMET_DEVICE void gemm_pv(State& state, const float (&weights)[keys / 8][4],
+                                    const char* tile) requires(!is_quantized) {
     using V = TileRows<C.value_size, keys>;
     const int lane = static_cast<int>(lane_index()), row = lane / 8 % 2 * 8 + lane % 8,
               swizzle = V::swizzle(row) ^ lane / 16 * 16;
@@ -281,18 +384,7 @@ struct DecodeMma {
 #pragma unroll
     for (int n = 0; n < keys / 8; n += 2) {
       uint32_t main[4], rest[4];
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const float(&w)[4] = weights[n + i];
-        main[2 * i] = pack(w[0], w[1], T{});
-        rest[2 * i] = pack_rest<T>(w[0], w[1], main[2 * i]);
-        if constexpr (C.rows == 8) {
-          main[2 * i + 1] = rest[2 * i];
-        } else {
-          main[2 * i + 1] = pack(w[2], w[3], T{});
-          rest[2 * i + 1] = pack_rest<T>(w[2], w[3], main[2 * i + 1]);
-        }
-      }
+      pack_weights(weights, n, main, rest);
 #pragma unroll
       for (int d = 0; d < v_steps; ++d) {
         uint32_t v[4];
@@ -307,6 +399,46 @@ struct DecodeMma {
       }
     }
   }
+  /// The same of quantized values, with their scales: output[2 d] has columns 16 d + 4 (lane % 4) and two on,
+  /// output[2 d + 1] those after them. The weights are used up.
+  static CERMET_DEVICE void gemm_pv(State& state, float (&weights)[keys / 8][4], const char* tile,
+                                    const float* scales) {
+    using V = CachedRows<C.kv, C.value_size, keys>;
+    const int lane = static_cast<int>(lane_index());
+    const float change = state.value_unit.take(scales[lane % keys]);
+    if (change != 1.0f) {
+#pragma unroll
+      for (int n = 0; n < 2 * v_steps; ++n)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) state.output[n][e] *= change;
+    }
+    const float unit = state.value_unit.of_scale();
+#pragma unroll
+    for (int n = 0; n < keys / 8; n += 2) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const auto scale = *reinterpret_cast<const Vector<float, 2>*>(scales + 8 * (n + i) + 2 * (lane % 4));
+#pragma unroll
+        for (int e = 0; e < 2 * halves; ++e) weights[n + i][e] *= scale[e % 2] * unit;
+      }
+      uint32_t main[4], rest[4];
+      pack_weights(weights, n, main, rest);
+#pragma unroll
+      for (int d = 0; d < v_steps; d += 2) {
+        uint32_t even[2][2], odd[2][2];
+        load_quantized_values<C.kv, V, v_steps>(tile, 8 * n, d, even, odd);
+#pragma unroll
+        for (int c = 0; c < 2 && d + c < v_steps; ++c) {
+          ptx::mma_m16n8k16(state.output[2 * (d + c)], main, even[c], T{});
+          ptx::mma_m16n8k16(state.output[2 * (d + c) + 1], main, odd[c], T{});
+          if constexpr (C.rows == 16) {
+            ptx::mma_m16n8k16(state.output[2 * (d + c)], rest, even[c], T{});
+            ptx::mma_m16n8k16(state.output[2 * (d + c) + 1], rest, odd[c], T{});
+          }
+        }
+      }
+    }
+  }
 };
 
 template <DecodeConfig C, class Team>
@@ -314,7 +446,7 @@ struct DecodeMainloop {
   using Load = KvLoader<C, Team>;
   using Mma = DecodeMma<C>;
   static constexpr int warps = C.warps, threads = 32 * warps, stages = C.stages, keys = C.tile_keys;
-  static constexpr int stage_bytes = decode_stage_bytes(C.head_size, C.value_size, keys);
+  static constexpr int stage_bytes = decode_stage_bytes(C.head_size, C.value_size, keys, Load::bytes);
 
   struct Shared {
     float* sums;  ///< [warps][rows][2]: maximum and sum
@@ -355,10 +487,13 @@ struct DecodeMainloop {
     if (first >= at.tile.end_key) return;
     const char* values = stage + Load::K::bytes;
     float scores[keys / 8][4];  // [16 rows, tile_keys] over the warp
-    Mma::gemm_qk(queries, stage, scores);
+    [[maybe_unused]] const float* scales = reinterpret_cast<const float*>(values + Load::V::bytes);
+    if constexpr (Mma::is_quantized) Mma::gemm_qk(queries, stage, scales, scores);
+    else Mma::gemm_qk(queries, stage, scores);
     Mma::scale_and_mask(p, params.scale_log2, at.tile, at.head, first, scores);
     Mma::online_softmax(state, scores);
-    Mma::gemm_pv(state, scores, values);
+    if constexpr (Mma::is_quantized) Mma::gemm_pv(state, scores, values, scales + keys);
+    else Mma::gemm_pv(state, scores, values);
     if (page_missing) state.sum[0] = state.sum[Mma::halves - 1] = quiet_nan();
   }
 };
