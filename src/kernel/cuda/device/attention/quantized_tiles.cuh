@@ -63,7 +63,8 @@ CERMET_DEVICE void load_quantized_values(const char* tile, int first, int chunk,
                                          uint32_t (&odd)[2][2]) {
   const int lane = static_cast<int>(lane_index());
   uint32_t v[4];  // [chunk][keys / 8]: two neighbouring columns of two neighbouring keys each
-  ptx::ldmatrix_x4_trans(v, tile + Rows::offset(first + lane / 8 % 2 * 8 + lane % 8, min_of(chunk + lane / 16, Chunks - 1)));
+  ptx::ldmatrix_x4_trans(
+      v, tile + Rows::offset(first + lane / 8 % 2 * 8 + lane % 8, min_of(chunk + lane / 16, Chunks - 1)));
 #pragma unroll
   for (int i = 0; i < 4; ++i)
     to_f16_pairs(__byte_perm(v[i], 0, 0x3120), even[i / 2][i % 2], odd[i / 2][i % 2], Element<T>{});
