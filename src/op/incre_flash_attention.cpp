@@ -186,6 +186,38 @@ void add_tiles(std::vector<Case>& list) {
   }
 }
 
+/// Up to 16 queries of a sequence, and wide heads, whose keys are the same for all.
+void add_shared_tiles(std::vector<Case>& list) {
+  using Lengths = std::vector<std::int64_t>;
+  for (const DType t : {DType::bf16, DType::f16}) {
+    Sizes s{.heads = 8, .kv_heads = 2, .d = 128, .dv = 128, .block = 16, .q = t, .cache = t, .aligned = true};
+    const auto add = [&](std::string_view case_name, const Lengths& contexts, const Lengths& queries = {},
+                         Attributes attributes = {}) {
+      list.push_back(
+          make_case(fmt::format("shared_{}_{}", case_name, name_of(t)), s, contexts, queries, std::move(attributes)));
+    };
+    const Lengths contexts{40, 130, 16, 7, 0, 300}, queries{16, 5, 16, 1, 3, 2};
+    add("queries", contexts, queries, {{"return_lse", true}});
+    s.block = 20;
+    add("window_nhd", contexts, queries, {{"window", std::int64_t{30}}, {"layout", "nhd"}});
+    s.block = 16, s.d = 64, s.dv = 32, s.q = t == DType::bf16 ? DType::f32 : t;
+    add("bias", contexts, queries, {{"softcap", 4.0}, {"return_lse", true}});
+    list.back().inputs[sinks] = CaseOperand{{DType::f32, {s.heads}}, normal(2)};
+    list.back().inputs[alibi] = CaseOperand{{DType::f32, {s.heads}}, uniform(0.01, 0.5)};
+    s.d = 80, s.dv = 112, s.q = t, s.heads = 20;
+    add("group", {90, 30}, {9, 12}, {{"causal", false}});
+    s.d = s.dv = 256, s.heads = 16;
+    add("wide", {190, 30, 0, 700}, {}, {{"return_lse", true}});
+    s.block = 20;
+    add("wide_window_nhd", {40, 130}, {3, 16}, {{"window", std::int64_t{30}}, {"layout", "nhd"}});
+    s.block = 16, s.d = 192, s.dv = 64, s.q = t == DType::bf16 ? DType::f32 : t;
+    add("wide_queries", {90, 30}, {2, 1});
+    s.d = 576, s.dv = 512, s.q = t, s.heads = 16, s.kv_heads = 1;
+    add("latent", {70, 33});
+    add("latent_queries", {70, 33}, {3, 1});
+  }
+}
+
 /// Scales of a quantized cache, per head or per token.
 void add_scales(Case& c, bool per_token, int heads_axis = 1) {
   const Dims& dims = c.inputs[k_cache]->type.dims;
@@ -236,6 +268,12 @@ void add_quantized_tiles(std::vector<Case>& list) {
     add("odd", s, token, {90, 30});
     s.d = 96, s.dv = 32;
     add("odd_head_scales", s, head, {90, 30}, {}, {{"layout", "nhd"}});
+    s.d = s.dv = 128, s.heads = 8;
+    add("queries", s, token, {40, 130, 16, 7, 0, 300}, {16, 5, 16, 1, 3, 2});
+    s.d = s.dv = 256;
+    add("very_wide", s, token, {90, 30, 300});
+    s.q = DType::f32;
+    add("very_wide_queries", s, some, {90, 30}, {2, 16}, {{"layout", "nhd"}});
   }
   Sizes s{.heads = 4, .kv_heads = 2, .d = 64, .dv = 64, .block = 16, .q = DType::bf16, .cache = DType::f8_e4m3};
   s.aligned = true;
@@ -277,6 +315,7 @@ std::vector<Case> cases() {
   std::vector<Case> list;
   add_tiles(list);
   add_quantized_tiles(list);
+  add_shared_tiles(list);
   // Enough rows for every SM of a large GPU to have several tiles.
   list.push_back(make_case("tiles_blocks",
                            {.heads = 32,

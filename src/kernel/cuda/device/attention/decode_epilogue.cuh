@@ -87,25 +87,15 @@ CERMET_DEVICE void combine_warps(const typename DecodeMainloop<C, Team>::Shared&
     sum += __shfl_xor_sync(0xffffffffu, sum, 2);
     if (lane % 4 == 0)
       shared.sums[(warp * C.rows + r) * 2] = state.maximum[h], shared.sums[(warp * C.rows + r) * 2 + 1] = sum;
-    if constexpr (Mma::is_quantized) {
-      const float unit = state.value_unit.of_output();
-#pragma unroll
-      for (int n = 0; n < C.value_size / 8; n += 2) {
-        const float *even = state.output[n], *odd = state.output[n + 1];
-        Vector<float, 4> four{even[2 * h] * unit, odd[2 * h] * unit, even[2 * h + 1] * unit, odd[2 * h + 1] * unit};
-        if constexpr (C.rows == 8)
-          four = {(even[0] + even[2]) * unit, (odd[0] + odd[2]) * unit, (even[1] + even[3]) * unit,
-                  (odd[1] + odd[3]) * unit};
-        *reinterpret_cast<Vector<float, 4>*>(own + r * exchange_row + 8 * n + 4 * (lane % 4)) = four;
-      }
-      continue;
-    }
 #pragma unroll
     for (int n = 0; n < C.value_size / 8; ++n) {
       const float* partial = state.output[n];
-      *reinterpret_cast<Vector<float, 2>*>(own + r * exchange_row + 8 * n + 2 * (lane % 4)) =
-          C.rows == 8 ? Vector<float, 2>{partial[0] + partial[2], partial[1] + partial[3]}
-                      : Vector<float, 2>{partial[2 * h], partial[2 * h + 1]};
+      if constexpr (Mma::is_quantized)
+        Mma::store_outputs(state, n, h, [&](int d) { return own + r * exchange_row + d; });
+      else
+        *reinterpret_cast<Vector<float, 2>*>(own + r * exchange_row + 8 * n + 2 * (lane % 4)) =
+            C.rows == 8 ? Vector<float, 2>{partial[0] + partial[2], partial[1] + partial[3]}
+                        : Vector<float, 2>{partial[2 * h], partial[2 * h + 1]};
     }
   }
   Team::sync();
@@ -182,6 +172,29 @@ struct Partials {
     return true;
   }
 };
+
+/// Calls combine(span, first_unit, last) for those spans of a share, from `begin` to `at`, that other items hold parts
+/// of, too, where this item may be the one to combine them: the item `last` has the last unit.
+template <class Team, class Combine>
+CERMET_DEVICE void for_shared_spans(const WorkUnit& begin, const WorkUnit& at, const Share& share, int units,
+                                    int blocks, int block, bool one_span, Combine&& combine) {
+  const bool ends_first = begin.tile.units - begin.unit <= share.end - share.begin;
+  if constexpr (Team::together) {
+    if (begin.unit > 0 && ends_first) combine(begin, share.begin - begin.unit, block);
+  } else {
+    // The span that the share begins in, where other blocks hold partials of it, and the one that it ends in, where
+    // that is another.
+#pragma unroll 1
+    for (int i = 0; i < 2; ++i) {
+      const bool is_shared = i == 0 ? begin.unit > 0 || !ends_first : !at.ends_span() && !one_span;
+      if (!is_shared) continue;
+      WorkUnit span = begin;
+      if (i == 1) span = at;
+      const int first_unit = i == 0 ? share.begin - begin.unit : share.end - 1 - at.unit;
+      combine(span, first_unit, block_of_unit(units, first_unit + span.tile.units - 1, blocks));
+    }
+  }
+}
 
 /// Partials whose maxima and sums fit a warp's stages.
 template <DecodeConfig C>

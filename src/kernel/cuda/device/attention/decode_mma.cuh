@@ -324,6 +324,24 @@ struct DecodeMma {
       }
     }
   }
+
+  /// Stores this lane's outputs of row h and columns 8 n .. + 7 (of quantized values, where n is even, + 15):
+  /// place(d) is where column d of the row goes, and its neighbours after it.
+  template <class Place>
+  static CERMET_DEVICE void store_outputs(const State& state, int n, int h, Place&& place) {
+    const int lane = static_cast<int>(lane_index());
+    const auto output = [&](int i, int e) {
+      return C.rows == 8 ? state.output[i][e] + state.output[i][e + 2] : state.output[i][2 * h + e];
+    };
+    if constexpr (is_quantized) {
+      if (n % 2 != 0) return;
+      const float unit = state.value_unit.of_output();
+      *reinterpret_cast<Vector<float, 4>*>(place(8 * n + 4 * (lane % 4))) = {
+          output(n, 0) * unit, output(n + 1, 0) * unit, output(n, 1) * unit, output(n + 1, 1) * unit};
+    } else {
+      *reinterpret_cast<Vector<float, 2>*>(place(8 * n + 2 * (lane % 4))) = {output(n, 0), output(n, 1)};
+    }
+  }
 };
 
 }  // namespace cermet::attention
