@@ -125,11 +125,13 @@ TEST(Launches, AttentionGivesEachSequenceTheProgramForItsQueries) {
   EXPECT_EQ(attention_launches(8, 8), (Found{"attention/decode_cluster 0.."}));
   EXPECT_EQ(attention_launches(9, 9), (Found{"attention/decode 0.."}))
       << "two blocks for each of 72 spans are more than there are SMs";
-  EXPECT_EQ(attention_launches(71, 64), (Found{"attention/decode 0.."}))
-      << "no sequence can have more than 8 queries when each has one";
   EXPECT_EQ(attention_launches(512, 1), (Found{"attention/prefill_hopper 0.."}));
-  EXPECT_EQ(attention_launches(575, 64), (Found{"attention/decode 0..8", "attention/prefill_hopper 9.."}));
-  EXPECT_EQ(attention_launches(72, 64), (Found{"attention/decode 0..8", "attention/prefill_hopper 9.."}));
+  EXPECT_EQ(attention_launches(79, 64), (Found{"attention/decode 0.."})) << "nor more than 16";
+  EXPECT_EQ(attention_launches(80, 64), (Found{"attention/decode 0..16", "attention/prefill_hopper 17.."}));
+  EXPECT_EQ(attention_launches(575, 64), (Found{"attention/decode_shared 0..16", "attention/prefill_hopper 17.."}));
+  EXPECT_EQ(attention_launches(128, 64), (Found{"attention/decode 0..16", "attention/prefill_hopper 17.."}))
+      << "two queries of four heads are one tile of rows";
+  EXPECT_EQ(attention_launches(16, 5), (Found{"attention/decode_shared 0.."})) << "more spans than clusters are for";
   EXPECT_EQ(attention_launches(575, 64, true, 3), (Found{"attention/general 0.."})) << "rows that are not aligned";
 }
 

@@ -17,7 +17,7 @@ DecodeSharedShape::DecodeSharedShape(const Problem& p)
     : a(p),
       bytes(static_cast<int>(byte_size(a.kv))),
       has_columns(a.head_size > 128 || a.value_size > 128 || (a.q == DType::f32 && a.head_size > 64)),
-      may_have_values(bytes == 2 && a.head_size > 256 && a.value_size < a.head_size) {
+      may_have_values(bytes == 2 && a.head_size > 256 && a.value_size <= a.head_size) {
   constexpr int warp_rows = attention::decode_warp_rows;
   if (has_columns) rows = a.group() <= warp_rows && a.tokens <= a.sequences ? warp_rows : 2 * warp_rows;
   else rows = 4 * warp_rows;
@@ -32,9 +32,9 @@ DecodeSharedShape::DecodeSharedShape(const Problem& p)
 
 int DecodeSharedShape::control_bytes() const {
   const int query_parts = a.q == DType::f32 || (bytes == 2 && a.q != a.kv) ? 2 : 1;
-  return has_columns ? attention::decode_columns_control_bytes(static_cast<int>(a.head_size), rows, column_parts,
-                                                               query_parts)
-                     : attention::decode_rows_control_bytes(rows);
+  return has_columns
+             ? attention::decode_columns_control_bytes(static_cast<int>(a.head_size), rows, column_parts, query_parts)
+             : attention::decode_control_bytes(1, rows);
 }
 
 /// Where values may lie in the keys, those that do not have two stages at least.
@@ -80,8 +80,8 @@ Decline decode_shared_declines(const Problem& p) {
   if (a.kv == DType::f16 && a.q != DType::f16)
     return fmt::format("{} queries may not fit the f16 of the cache", name_of(a.q));
   const DecodeSharedShape s(p);
-  const bool fits = s.has_columns ? a.head_size % 64 == 0 && a.value_size % 64 == 0
-                                  : a.head_size % 16 == 0 && a.value_size % 16 == 0;
+  const bool fits =
+      s.has_columns ? a.head_size % 64 == 0 && a.value_size % 64 == 0 : a.head_size % 16 == 0 && a.value_size % 16 == 0;
   if (!fits)
     return fmt::format("head sizes {} and {}; taken: multiples of 16 up to 128, and of 64", a.head_size, a.value_size);
   for (const bool values_in_keys : {false, s.may_have_values})
@@ -130,8 +130,8 @@ bool may_have_many(const AttentionProblem& a) { return a.tokens > most_shared_qu
 
 std::vector<Program> programs(const Problem& p, const Config&) {
   std::vector<Program> list = decode_shared_programs(p);
-  for (Program& program : may_have_many(AttentionProblem(p)) ? many_query_programs(p)
-                                                             : as_fallbacks(attention_general_paged.programs(p)))
+  for (Program& program :
+       may_have_many(AttentionProblem(p)) ? many_query_programs(p) : as_fallbacks(attention_general_paged.programs(p)))
     list.push_back(std::move(program));
   return list;
 }
@@ -163,7 +163,8 @@ extern const Kernel attention_decode_shared;
 const Kernel attention_decode_shared{
     .name = "attention.decode_shared",
     .op = OpKind::incre_flash_attention,
-    .summary = "few queries whose rows, or whose columns, the warps of a block share: several of a sequence, wide heads",
+    .summary =
+        "few queries whose rows, or whose columns, the warps of a block share: several of a sequence, wide heads",
     .declines = decode_shared_declines,
     .bind = bind,
     .workspace = [](const Problem& p, const Config&, int) { return DecodeSharedShape(p).scratch_bytes(*p.target); },

@@ -27,8 +27,7 @@ struct DecodeColumns {
   }();
   using Mma = DecodeMma<warp_config>;
   using T = typename Mma::T;
-  static constexpr int query_parts = Mma::split_queries ? 2 : 1,
-                       stage_bytes = Load::tiles * Load::tile_bytes;
+  static constexpr int query_parts = Mma::split_queries ? 2 : 1, stage_bytes = Load::tiles * Load::tile_bytes;
   using QueryRows = TileRows<C.head_size, decode_warp_rows>;
   using WeightRows = TileRows<keys, decode_warp_rows>;
   static_assert(Team::warps == row_tiles * parts && slice == 8 && Load::tiles == 1);
@@ -252,8 +251,7 @@ struct DecodeColumns {
       char* to = weights + WeightRows::offset(lane / 4 + 8 * h, part()) + 4 * (lane % 4);
       const uint32_t main = pack(scores[0][2 * h], scores[0][2 * h + 1], T{});
       *reinterpret_cast<uint32_t*>(to) = main;
-      *reinterpret_cast<uint32_t*>(to + WeightRows::bytes) =
-          pack_rest<T>(scores[0][2 * h], scores[0][2 * h + 1], main);
+      *reinterpret_cast<uint32_t*>(to + WeightRows::bytes) = pack_rest<T>(scores[0][2 * h], scores[0][2 * h + 1], main);
     }
     sync_rows();
   }

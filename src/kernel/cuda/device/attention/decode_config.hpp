@@ -74,10 +74,8 @@ constexpr int decode_shared_tile_bytes(int head_size, int value_size, int bytes,
   return values_in_keys ? tile_bytes(head_size, decode_shared_keys)
                         : decode_stage_bytes(head_size, value_size, decode_shared_keys, bytes);
 }
-/// Shared memory of warps that have rows, before the stages: maxima and sums.
-constexpr int decode_rows_control_bytes(int rows) { return decode_control_bytes(1, rows); }
-/// The same of warps that have columns: maxima and sums of each part, what products of rows are multiplied with;
-/// queries, weights, both in `query_parts` and two 16-bit parts.
+/// Shared memory of warps that have columns, before the stages: maxima and sums of each part, what products of rows are
+/// multiplied with; queries, weights, both in `query_parts` and two 16-bit parts.
 constexpr int decode_columns_exchange_bytes(int rows, int column_parts) {
   return (rows * (8 * column_parts + 4) + 127) / 128 * 128;
 }

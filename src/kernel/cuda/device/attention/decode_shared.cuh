@@ -1,7 +1,8 @@
 // Decoding attention of several queries of a sequence: the warps of a block have different rows, and read the same
 // tile of keys and values, which is copied once.
 //
-// Problem        that of decode.cuh, with up to 64 rows (queries of a sequence times the heads of a key-value head) that
+// Problem        that of decode.cuh, with up to 64 rows (queries of a sequence times the heads of a key-value head)
+// that
 //                see nearly the same keys: speculative decoding, prompts' last tokens.
 // Tiles          query tile  [16 * warps, D], 16 rows of a warp
 //                KV tile     [64, D] keys and [64, Dv] values: a unit

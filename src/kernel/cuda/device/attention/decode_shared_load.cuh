@@ -14,7 +14,7 @@ struct SharedTileLoader {
                        tile_bytes = decode_shared_tile_bytes(C.head_size, C.value_size, bytes, C.values_in_keys);
   using K = CachedRows<C.kv, C.head_size, keys>;
   using V = CachedRows<C.kv, C.value_size, keys>;
-  static constexpr SchedulerConfig scheduler{C.kv_heads, C.group, C.rows, keys * tiles, C.block, keys};
+  static constexpr SchedulerConfig scheduler{C.kv_heads, C.group, C.rows, keys* tiles, C.block, keys};
   static_assert(keys == 32 && Team::size >= 64);
 
   /// Page of row `lane` of each tile: the same in all warps.

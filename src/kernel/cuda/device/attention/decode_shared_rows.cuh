@@ -11,9 +11,9 @@ namespace cermet::attention {
 template <class Mma, int Columns, int Bytes, class Sink>
 CERMET_DEVICE void rows_through_shared(const typename Mma::State& state, int rows, float* memory, Sink&& sink) {
   constexpr int row = Bytes / decode_warp_rows / 4, least = Columns % 32 == 0 ? 32 : 16,
-                pass = row >= Columns                               ? Columns
+                pass = row >= Columns                            ? Columns
                        : row >= Columns / 2 && Columns % 64 == 0 ? Columns / 2
-                                                                  : least;  // columns at a time
+                                                                 : least;  // columns at a time
   static_assert(pass <= row && Columns % pass == 0);
   const int lane = static_cast<int>(lane_index());
   // Where a row's column group of 8 lies, so that four neighbouring rows use different banks.
@@ -63,8 +63,7 @@ CERMET_DEVICE void combine_rows(const Params& p, const WorkUnit& span, int first
       total.rescale(top);
 #pragma unroll
       for (int k = 0; k < at_once; ++k)
-        if (from + k <= last)
-          total.add(maximum[k], sum[k], {output[k].x, output[k].y, output[k].z, output[k].w}, top);
+        if (from + k <= last) total.add(maximum[k], sum[k], {output[k].x, output[k].y, output[k].z, output[k].w}, top);
     }
     write_row<C>(p, span.tile, span.head, r, d, total);
   }
