@@ -12,12 +12,10 @@ constexpr std::int64_t head_size = 576, value_size = 512, page = 16, pages = 5;
 /// Two sequences, with `starts` of as many queries as they say.
 Case latent_case(std::string name, DType t, const std::vector<double>& starts) {
   return {std::move(name),
-          {real(t, {static_cast<std::int64_t>(starts.back()), 16, head_size}),
-           real(t, {2 * pages, 1, page, head_size}),
+          {real(t, {static_cast<std::int64_t>(starts.back()), 16, head_size}), real(t, {2 * pages, 1, page, head_size}),
            real(t, {2 * pages, 1, page, value_size}),
            CaseOperand{{DType::i32, {2, pages}}, values({3, 1, 4, 0, 9, 2, 6, 5, 8, 7})},
-           CaseOperand{{DType::i32, {2}}, values({70, 33})},
-           CaseOperand{{DType::i32, {3}}, values(starts)}},
+           CaseOperand{{DType::i32, {2}}, values({70, 33})}, CaseOperand{{DType::i32, {3}}, values(starts)}},
           {{"return_lse", true}}};
 }
 
