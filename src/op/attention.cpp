@@ -47,6 +47,17 @@ Scores score(const ReferenceCall& call, const AttentionSettings& s, const Refere
   return scores;
 }
 
+/// What rounding to the type of the values may do to a weight.
+struct WeightRounding {
+  double relative = 0, absolute = 0;  ///< the latter of the largest weight
+
+  WeightRounding(DType values, const Attributes& attributes) {
+    if (attributes.flag("strict")) return;
+    if (values == DType::bf16) relative = 0x1p-8;
+    if (values == DType::f16) relative = 0x1p-11, absolute = 0x1p-25;
+  }
+};
+
 void check_attributes(const Problem& p) {
   for (const char* name : {"scale", "softcap"})
     if (!(p.attributes.number(name) >= 0) || std::isinf(p.attributes.number(name)))
@@ -62,6 +73,9 @@ std::vector<AttributeSpec> attention_attributes() {
           {"window", std::int64_t{0}, "a query sees only keys less than this many positions away; 0 means all"},
           {"softcap", 0.0, "scores become softcap * tanh(score / softcap); 0 means they stay"},
           {"out_dtype", std::string(), "element type of o; that of q where empty"},
+          {"strict", false,
+           "weights are multiplied with 16-bit values unrounded, or as two parts; without, they may be rounded to the "
+           "type of the values"},
           {"return_lse", false, "also give the logarithm of each query's denominator"}};
 }
 
@@ -138,7 +152,8 @@ void reference_attention(const ReferenceCall& call, const AttentionSettings& s, 
     if (value > largest) largest = value;
     poisoned |= std::isnan(value);
   }
-  std::vector<double> sum(static_cast<std::size_t>(o.shape.back())), magnitude(sum.size());
+  std::vector<double> sum(static_cast<std::size_t>(o.shape.back())), magnitude(sum.size()), rounding(sum.size());
+  const WeightRounding rounded(call.inputs[2].dtype, call.attributes);
   double spread = 0;  // error of the weights, where each has its own
   for (std::size_t j = 0; j < scores.value.size(); ++j) {
     if (scores.value[j] == -INFINITY) continue;
@@ -147,20 +162,28 @@ void reference_attention(const ReferenceCall& call, const AttentionSettings& s, 
     if (keys.changed) spread += weight * scores.each[j];
     for (std::size_t d = 0; d < sum.size(); ++d) {
       if (weight == 0 && keys.changed) continue;
-      const double term = weight * keys.value(static_cast<std::int64_t>(j), static_cast<std::int64_t>(d));
+      const double value = keys.value(static_cast<std::int64_t>(j), static_cast<std::int64_t>(d)),
+                   term = weight * value;
       sum[d] += term;
+      rounding[d] += std::abs(term) * rounded.relative + std::abs(value) * rounded.absolute;
       magnitude[d] += std::abs(term) * (keys.changed ? 1 + scores.each[j] : 1);
     }
   }
   const bool empty = scores.visible == 0 && !poisoned;
   if (sink > -INFINITY) denominator += std::exp(sink - largest);
   spread /= denominator;
+  // Magnitudes are multiplied with the errors of so many float32 roundings at least.
+  const double roundings =
+      0x1p-24 *
+      attention_rounding_depth(query.head_size > 0 ? query.head_size : call.inputs[0].shape.back(), keys.count);
   for (std::size_t d = 0; d < sum.size(); ++d) {
     const std::int64_t index = query.o_index + static_cast<std::int64_t>(d);
     const double result = empty ? 0 : poisoned ? NAN : sum[d] / denominator;
     store(o, index, result);
     note_magnitude(call, 0, index,
-                   empty ? 0 : magnitude[d] / denominator * (1 + scores.magnitude) + std::abs(result) * spread);
+                   empty ? 0
+                         : magnitude[d] / denominator * (1 + scores.magnitude) + std::abs(result) * spread +
+                               rounding[d] / denominator / roundings);
   }
   if (!s.return_lse) return;
   const double lse = poisoned ? NAN : largest + std::log(denominator);
