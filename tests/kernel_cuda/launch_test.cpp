@@ -5,7 +5,9 @@
 
 #include "kernel/cuda/device/attention/attention_params.hpp"
 #include "kernel/cuda/kernels.hpp"
+#include "kernel/decline.hpp"
 #include "op/schema/operator.hpp"
+#include "op/schema/region_text.hpp"
 #include "tests/kernel_cuda/epilogue_case.hpp"
 #include "tests/kernel_cuda/kernel_named.hpp"
 #include "tests/kernel_cuda/product_cases.hpp"
@@ -114,6 +116,19 @@ std::vector<std::string> attention_launches(std::int64_t tokens, std::int64_t se
   for (const RecordedLaunch& launch : null.launch(inputs, null.outputs()))
     found.push_back(fmt::format("{} {}", launch.program, ranges[found.size()]));
   return found;
+}
+
+/// A launch of it would find the third operand where the second is.
+TEST(Launches, AnOperatorAloneTakesNoOperandTwice) {
+  const std::string cache = "bf16[4, 2, 16, 64]";
+  Region region = parse_region(fmt::format(
+      "{{n0 = incre_flash_attention($0: bf16[1, 4, 64], $1: {0}, $1: {0}, $2: i32[1, 4], $3: i32[1])}} anchor n0 -> n0",
+      cache));
+  const auto device = make_null_device(90);
+  region.set_target(device->target());
+  for (const Kernel* kernel : cuda::kernels_of(OpKind::incre_flash_attention))
+    EXPECT_EQ(decline_of(*kernel, region).value_or("takes it"), "expects every operand once, in its place")
+        << kernel->name;
 }
 
 TEST(Launches, AttentionGivesEachSequenceTheProgramForItsQueries) {

@@ -16,6 +16,7 @@ namespace cermet::cuda {
 DecodeSharedShape::DecodeSharedShape(const Problem& p)
     : a(p),
       bytes(static_cast<int>(byte_size(a.kv))),
+      strict(p.attributes.flag("strict")),
       has_columns(a.head_size > 128 || a.value_size > 128 || (a.q == DType::f32 && a.head_size > 64)),
       may_have_values(bytes == 2 && a.head_size > 256 && a.value_size <= a.head_size) {
   constexpr int warp_rows = attention::decode_warp_rows;
@@ -60,6 +61,7 @@ Program DecodeSharedShape::program(bool values_in_keys) const {
                                        .warps = warps,
                                        .stages = values_in_keys == may_have_values ? stages : 2,
                                        .plain = a.plain,
+                                       .weight_parts = strict ? 2 : 1,
                                        .unit_tiles = unit_tiles,
                                        .column_parts = has_columns ? column_parts : 0,
                                        .values_in_keys = values_in_keys};

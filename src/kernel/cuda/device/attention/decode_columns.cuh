@@ -1,8 +1,8 @@
 // Warps of a block that share 16 rows: each has the scores of some keys of a tile, and then, with the weights of all of
 // them, some columns of the values. So heads may be wide: outputs of 16 rows take a warp 64 registers at 128 columns.
 //
-// For each tile: scores of a warp's 8 keys, from queries in shared memory; the rows' maxima go through shared memory, a
-// barrier of the warps that share rows; weights in two 16-bit parts go through shared memory, a barrier; products with
+// For each unit: scores of a warp's 8 keys of each tile, from queries in shared memory; the rows' maxima go through shared memory, a
+// barrier of the warps that share rows; weights in one or two 16-bit parts go through shared memory, a barrier; products with
 // the values of all keys.
 #pragma once
 
@@ -16,7 +16,7 @@ template <DecodeConfig C, class Team>
 struct DecodeColumns {
   using Load = SharedTileLoader<C, Team>;
   static constexpr int parts = C.column_parts, row_tiles = C.rows / decode_warp_rows, keys = C.tile_keys,
-                       slice = keys / parts, columns = C.value_size / parts, k_steps = C.head_size / 16,
+                       tiles = Load::tiles, slice = keys / parts, columns = C.value_size / parts, k_steps = C.head_size / 16,
                        v_steps = columns / 16;
   static constexpr DecodeConfig warp_config = [] {
     DecodeConfig c = C;
@@ -27,11 +27,13 @@ struct DecodeColumns {
   }();
   using Mma = DecodeMma<warp_config>;
   using T = typename Mma::T;
-  static constexpr int query_parts = Mma::split_queries ? 2 : 1, stage_bytes = Load::tiles * Load::tile_bytes;
+  static constexpr int query_parts = Mma::split_queries ? 2 : 1, stage_bytes = tiles * Load::tile_bytes;
   using QueryRows = TileRows<C.head_size, decode_warp_rows>;
-  using WeightRows = TileRows<keys, decode_warp_rows>;
-  static_assert(Team::warps == row_tiles * parts && slice == 8 && Load::tiles == 1);
+  using WeightRows = TileRows<tiles * keys, decode_warp_rows>;
+  static_assert(Team::warps == row_tiles * parts && slice == 8);
   static_assert(C.head_size % 32 == 0 && columns % 16 == 0);
+
+  using Scores = float[tiles][1][4];  // of keys 2 (lane % 4) and the next of the warp's in each tile
 
   typename Mma::State state;
 
@@ -139,65 +141,81 @@ struct DecodeColumns {
     ptx::ldmatrix_x4(a, tile + QueryRows::offset(lane % 16, 2 * step + lane / 16));
   }
 
-  /// scores of the warp's keys 2 (lane % 4) and the next.
-  static CERMET_DEVICE void gemm_qk(const Shared& shared, const char* tile, float (&scores)[1][4]) {
+  static CERMET_DEVICE void gemm_qk(const Shared& shared, const char* stage, Scores& scores) {
     using K = typename Load::K;
-    constexpr int chains = 4;  // sums of every fourth step: products that do not wait for each other
+    constexpr int chains = 4 / tiles;  // sums of every such step: products that do not wait for each other
     const int lane = static_cast<int>(lane_index());
     const char* queries = shared.queries + row_tile() * query_parts * QueryRows::bytes;
-    float sums[chains][4] = {};
-    const auto multiply = [&](int step, const uint32_t(&key)[2]) {
+    float sums[tiles][chains][4] = {};
+    const auto multiply = [&](int step, const uint32_t(&key)[tiles][2]) {
       uint32_t a[4];
       load_queries(queries, step, a);
-      ptx::mma_m16n8k16(sums[step % chains], a, key, T{});
+#pragma unroll
+      for (int i = 0; i < tiles; ++i) ptx::mma_m16n8k16(sums[i][step % chains], a, key[i], T{});
       if constexpr (query_parts == 2) {
         load_queries(queries + QueryRows::bytes, step, a);
-        ptx::mma_m16n8k16(sums[step % chains], a, key, T{});
+#pragma unroll
+        for (int i = 0; i < tiles; ++i) ptx::mma_m16n8k16(sums[i][step % chains], a, key[i], T{});
       }
     };
     if constexpr (Mma::is_quantized) {
       using Order = WideningOrder<C.head_size>;
 #pragma unroll
-      for (int i = 0; i < k_steps / Order::words; ++i) {
-        uint32_t words[Order::words];
-        load_quantized_keys<K, C.head_size>(tile, part(), i, words);
+      for (int j = 0; j < k_steps / Order::words; ++j) {
+        uint32_t words[tiles][Order::words];
+#pragma unroll
+        for (int i = 0; i < tiles; ++i)
+          load_quantized_keys<K, C.head_size>(stage + i * Load::tile_bytes, part(), j, words[i]);
 #pragma unroll
         for (int w = 0; w < Order::words; ++w) {
-          uint32_t key[2];
-          to_f16_pairs(words[w], key[0], key[1], Element<C.kv>{});
-          multiply(i * Order::words + w, key);
+          uint32_t key[tiles][2];
+#pragma unroll
+          for (int i = 0; i < tiles; ++i) to_f16_pairs(words[i][w], key[i][0], key[i][1], Element<C.kv>{});
+          multiply(j * Order::words + w, key);
         }
       }
     } else {
 #pragma unroll
       for (int step = 0; step < k_steps; step += 2) {
-        uint32_t k[4];
-        ptx::ldmatrix_x4(k, tile + K::offset(part() * slice + lane % 8, 2 * step + lane / 8));
-        multiply(step, {k[0], k[1]});
-        multiply(step + 1, {k[2], k[3]});
+        uint32_t even[tiles][2], odd[tiles][2];
+#pragma unroll
+        for (int i = 0; i < tiles; ++i) {
+          uint32_t k[4];
+          ptx::ldmatrix_x4(
+              k, stage + i * Load::tile_bytes + K::offset(part() * slice + lane % 8, 2 * step + lane / 8));
+          even[i][0] = k[0], even[i][1] = k[1], odd[i][0] = k[2], odd[i][1] = k[3];
+        }
+        multiply(step, even);
+        multiply(step + 1, odd);
       }
     }
 #pragma unroll
-    for (int e = 0; e < 4; ++e) scores[0][e] = (sums[0][e] + sums[1][e]) + (sums[2][e] + sums[3][e]);
-    if constexpr (Mma::is_quantized) {
-      const auto scale =
-          *reinterpret_cast<const Vector<float, 2>*>(Load::scales(tile) + part() * slice + 2 * (lane % 4));
+    for (int i = 0; i < tiles; ++i)
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
+        float& score = scores[i][0][e];
+        score = 0.0f;
+#pragma unroll
+        for (int chain = 0; chain < chains; ++chain) score += sums[i][chain][e];
         if constexpr (Mma::has_query_units)
-          scores[0][e] *= shared.units[row_tile() * decode_warp_rows + lane / 4 + e / 2 * 8];
-        scores[0][e] *= scale[e % 2];
+          score *= shared.units[row_tile() * decode_warp_rows + lane / 4 + e / 2 * 8];
+        if constexpr (Mma::is_quantized) score *= own_scale(Load::scales(stage + i * Load::tile_bytes), e);
       }
-    }
+  }
+  /// Scale of one of the keys of a score.
+  static CERMET_DEVICE float own_scale(const float* scales, int e) {
+    return scales[part() * slice + 2 * (static_cast<int>(lane_index()) % 4) + e % 2];
   }
 
-  /// Rows' maxima over all keys of the tile, and of the tiles before, in `top`.
-  CERMET_DEVICE void find_maxima(const Shared& shared, const float (&scores)[1][4], float (&top)[2]) const {
+  /// Rows' maxima over all keys of the unit, and of the units before, in `top`.
+  CERMET_DEVICE void find_maxima(const Shared& shared, const Scores& scores, float (&top)[2]) const {
     const int lane = static_cast<int>(lane_index());
     float* maxima = shared.maxima + row_tile() * decode_warp_rows * parts;  // [16][parts]
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      float own = fmaxf(scores[0][2 * h], scores[0][2 * h + 1]);
+      float own = -infinity();
+#pragma unroll
+      for (int i = 0; i < tiles; ++i) own = fmaxf(own, fmaxf(scores[i][0][2 * h], scores[i][0][2 * h + 1]));
       own = fmaxf(own, __shfl_xor_sync(0xffffffffu, own, 1));
       own = fmaxf(own, __shfl_xor_sync(0xffffffffu, own, 2));
       if (lane % 4 == 0) maxima[(lane / 4 + 8 * h) * parts + part()] = own;
@@ -220,7 +238,7 @@ struct DecodeColumns {
   }
 
   /// Weights of the warp's keys, relative to the new maxima, to shared memory; sums and outputs follow.
-  CERMET_DEVICE void online_softmax(const Shared& shared, const char* tile, float (&scores)[1][4]) {
+  CERMET_DEVICE void online_softmax(const Shared& shared, const char* stage, Scores& scores) {
     const int lane = static_cast<int>(lane_index());
     float top[2], shrink[2];
     find_maxima(shared, scores, top);
@@ -231,45 +249,63 @@ struct DecodeColumns {
       moved |= top[h] != state.maximum[h];
       shrink[h] = state.maximum[h] == top[h] ? 1.0f : exp2_approximate(state.maximum[h] - base);
       state.maximum[h] = top[h];
+      float sum = 0.0f;
 #pragma unroll
-      for (int e = 0; e < 2; ++e) scores[0][2 * h + e] = exp2_approximate(scores[0][2 * h + e] - base);
-      state.sum[h] = fmaf(state.sum[h], shrink[h], scores[0][2 * h] + scores[0][2 * h + 1]);
-    }
-    if constexpr (Mma::is_quantized) {
-      const float* scales = Load::scales(tile) + keys;
-      const float change = state.value_unit.take(scales[lane]), unit = state.value_unit.of_scale();
-      shrink[0] *= change, shrink[1] *= change;
-      moved |= change != 1.0f;
-      const auto scale = *reinterpret_cast<const Vector<float, 2>*>(scales + part() * slice + 2 * (lane % 4));
+      for (int i = 0; i < tiles; ++i)
 #pragma unroll
-      for (int e = 0; e < 4; ++e) scores[0][e] *= scale[e % 2] * unit;
+        for (int e = 2 * h; e < 2 * h + 2; ++e) {
+          scores[i][0][e] = exp2_approximate(scores[i][0][e] - base);
+          sum += scores[i][0][e];
+        }
+      state.sum[h] = fmaf(state.sum[h], shrink[h], sum);
     }
+    if constexpr (Mma::is_quantized) moved |= scale_weights(stage, scores, shrink);
     if (__any_sync(0xffffffffu, moved)) rescale(shrink);
     char* weights = shared.weights + row_tile() * 2 * WeightRows::bytes;
 #pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      char* to = weights + WeightRows::offset(lane / 4 + 8 * h, part()) + 4 * (lane % 4);
-      const uint32_t main = pack(scores[0][2 * h], scores[0][2 * h + 1], T{});
-      *reinterpret_cast<uint32_t*>(to) = main;
-      *reinterpret_cast<uint32_t*>(to + WeightRows::bytes) = pack_rest<T>(scores[0][2 * h], scores[0][2 * h + 1], main);
-    }
+    for (int i = 0; i < tiles; ++i)
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const float first = scores[i][0][2 * h], second = scores[i][0][2 * h + 1];
+        char* to = weights + WeightRows::offset(lane / 4 + 8 * h, i * parts + part()) + 4 * (lane % 4);
+        const uint32_t main = pack(first, second, T{});
+        *reinterpret_cast<uint32_t*>(to) = main;
+        if constexpr (C.weight_parts == 2)
+          *reinterpret_cast<uint32_t*>(to + WeightRows::bytes) = pack_rest<T>(first, second, main);
+      }
     sync_rows();
+  }
+  /// Applies the values' scales. Returns whether outputs are to be multiplied, too.
+  CERMET_DEVICE bool scale_weights(const char* stage, Scores& scores, float (&shrink)[2]) {
+    float change = 1.0f;
+#pragma unroll
+    for (int i = 0; i < tiles; ++i)
+      change *= state.value_unit.take((Load::scales(stage + i * Load::tile_bytes) + keys)[lane_index()]);
+    shrink[0] *= change, shrink[1] *= change;
+    const float unit = state.value_unit.of_scale();
+#pragma unroll
+    for (int i = 0; i < tiles; ++i)
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        scores[i][0][e] *= own_scale(Load::scales(stage + i * Load::tile_bytes) + keys, e) * unit;
+    return change != 1.0f;
   }
 
   /// Weights of all keys times the warp's columns of the values.
-  CERMET_DEVICE void gemm_pv(const Shared& shared, const char* tile) {
+  CERMET_DEVICE void gemm_pv(const Shared& shared, const char* stage) {
     using V = CachedRows<C.kv, C.values_in_keys ? C.head_size : C.value_size, keys>;
     const int lane = static_cast<int>(lane_index());
     const char* weights = shared.weights + row_tile() * 2 * WeightRows::bytes;
 #pragma unroll
-    for (int k = 0; k < keys; k += 16) {
+    for (int first = 0; first < tiles * keys; first += 16) {
+      const char* tile = Load::values(stage + first / keys * Load::tile_bytes);
+      const int k = first % keys, place = WeightRows::offset(lane % 16, first / 8 + lane / 16);
       uint32_t main[4], rest[4];
-      const int place = WeightRows::offset(lane % 16, k / 8 + lane / 16);
       ptx::ldmatrix_x4(main, weights + place);
-      ptx::ldmatrix_x4(rest, weights + WeightRows::bytes + place);
+      if constexpr (C.weight_parts == 2) ptx::ldmatrix_x4(rest, weights + WeightRows::bytes + place);
       const auto multiply = [&](int n, const uint32_t(&value)[2]) {
         ptx::mma_m16n8k16(state.output[n], main, value, T{});
-        ptx::mma_m16n8k16(state.output[n], rest, value, T{});
+        if constexpr (C.weight_parts == 2) ptx::mma_m16n8k16(state.output[n], rest, value, T{});
       };
       if constexpr (Mma::is_quantized) {
 #pragma unroll
@@ -293,17 +329,19 @@ struct DecodeColumns {
     }
   }
 
-  /// A tile through the online softmax. `page_missing`: it needed a page that does not exist.
-  CERMET_DEVICE void consume(const DecodeParams& params, const Shared& shared, const WorkUnit& at, const char* tile,
+  /// A unit through the online softmax. `page_missing`: it needed a page that does not exist.
+  CERMET_DEVICE void consume(const DecodeParams& params, const Shared& shared, const WorkUnit& at, const char* stage,
                              bool page_missing) {
     const QueryTile own = own_rows(at.tile);
-    const int first = Load::first_key(at, 0);
-    if (own.rows == 0 || first >= at.tile.end_key) return;
-    float scores[1][4];
-    gemm_qk(shared, tile, scores);
-    Mma::scale_and_mask(params.a, params.scale_log2, own, at.head, first + part() * slice, scores);
-    online_softmax(shared, tile, scores);
-    gemm_pv(shared, Load::values(tile));
+    if (own.rows == 0 || Load::first_key(at, 0) >= at.tile.end_key) return;
+    Scores scores;
+    gemm_qk(shared, stage, scores);
+#pragma unroll
+    for (int i = 0; i < tiles; ++i)
+      Mma::scale_and_mask(params.a, params.scale_log2, own, at.head, Load::first_key(at, i) + part() * slice,
+                          scores[i]);
+    online_softmax(shared, stage, scores);
+    gemm_pv(shared, stage);
     if (page_missing) state.sum[0] = state.sum[1] = quiet_nan();
   }
 
@@ -323,16 +361,25 @@ struct DecodeColumns {
     }
     sync_rows();
     constexpr int part_bytes = stage_bytes / Team::warps / 16 * 16;
-    rows_through_shared<Mma, columns, part_bytes>(
-        state, rows, reinterpret_cast<float*>(stage + static_cast<int>(Team::warp()) * part_bytes),
-        [&](int r, int d, const Vector<float, 4>& output) {
-          const auto of_parts = *reinterpret_cast<const Vector<float, parts>*>(shared.sums + (before + r) * parts);
-          float sum = 0.0f;
+    using Passes = OutputPasses<Mma, columns, part_bytes>;
+    float* memory = reinterpret_cast<float*>(stage + static_cast<int>(Team::warp()) * part_bytes);
 #pragma unroll
-          for (int i = 0; i < parts; ++i) sum += of_parts[i];
-          sink(before + r, part() * columns + d,
-               PartialRow{shared.maxima[(before + r) * parts], sum, {output[0], output[1], output[2], output[3]}});
-        });
+    for (int first = 0; first < columns; first += Passes::columns) {
+      Passes::store(state, first, memory);
+      __syncwarp();
+#pragma unroll 1
+      for (int i = lane; i < rows * (Passes::columns / 4); i += 32) {
+        const int r = i / (Passes::columns / 4), d = i % (Passes::columns / 4) * 4;
+        const auto output = Passes::load(memory, r, d);
+        const auto of_parts = *reinterpret_cast<const Vector<float, parts>*>(shared.sums + (before + r) * parts);
+        float sum = 0.0f;
+#pragma unroll
+        for (int k = 0; k < parts; ++k) sum += of_parts[k];
+        sink(before + r, part() * columns + first + d,
+             PartialRow{shared.maxima[(before + r) * parts], sum, {output[0], output[1], output[2], output[3]}});
+      }
+      __syncwarp();
+    }
   }
 };
 

@@ -243,19 +243,19 @@ struct DecodeMma {
       for (int e = 0; e < 4; ++e) state.output[n][e] *= shrink[halves == 2 ? e / 2 : 0];
   }
 
-  /// Weights of keys 8 n .. + 15 as the left operand, and what rounding left of them.
+  /// Weights of keys 8 n .. + 15 as the left operand, and, of two parts, what rounding left of them.
   static CERMET_DEVICE void pack_weights(const float (&weights)[keys / 8][4], int n, uint32_t (&main)[4],
                                          uint32_t (&rest)[4]) {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const float(&w)[4] = weights[n + i];
       main[2 * i] = pack(w[0], w[1], T{});
-      rest[2 * i] = pack_rest<T>(w[0], w[1], main[2 * i]);
+      if constexpr (C.rows == 8 || C.weight_parts == 2) rest[2 * i] = pack_rest<T>(w[0], w[1], main[2 * i]);
       if constexpr (C.rows == 8) {
         main[2 * i + 1] = rest[2 * i];
       } else {
         main[2 * i + 1] = pack(w[2], w[3], T{});
-        rest[2 * i + 1] = pack_rest<T>(w[2], w[3], main[2 * i + 1]);
+        if constexpr (C.weight_parts == 2) rest[2 * i + 1] = pack_rest<T>(w[2], w[3], main[2 * i + 1]);
       }
     }
   }
@@ -277,7 +277,7 @@ struct DecodeMma {
         const uint32_t even[2] = {v[0], v[1]}, odd[2] = {v[2], v[3]};
         ptx::mma_m16n8k16(state.output[2 * d], main, even, T{});
         ptx::mma_m16n8k16(state.output[2 * d + 1], main, odd, T{});
-        if constexpr (C.rows == 16) {
+        if constexpr (C.rows == 16 && C.weight_parts == 2) {
           ptx::mma_m16n8k16(state.output[2 * d], rest, even, T{});
           ptx::mma_m16n8k16(state.output[2 * d + 1], rest, odd, T{});
         }
@@ -316,7 +316,7 @@ struct DecodeMma {
         for (int c = 0; c < 2 && d + c < v_steps; ++c) {
           ptx::mma_m16n8k16(state.output[2 * (d + c)], main, even[c], T{});
           ptx::mma_m16n8k16(state.output[2 * (d + c) + 1], main, odd[c], T{});
-          if constexpr (C.rows == 16) {
+          if constexpr (C.rows == 16 && C.weight_parts == 2) {
             ptx::mma_m16n8k16(state.output[2 * (d + c)], rest, even[c], T{});
             ptx::mma_m16n8k16(state.output[2 * (d + c) + 1], rest, odd[c], T{});
           }

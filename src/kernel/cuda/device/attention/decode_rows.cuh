@@ -1,4 +1,5 @@
-// Warps of a block that have 16 rows each, of all columns.
+// Warps of a block that have 16 rows each, of all columns. Where there are no more rows than half of them hold, two
+// warps have the same rows, and every second tile of keys each.
 #pragma once
 
 #include "kernel/cuda/device/attention/decode_shared_load.cuh"
@@ -22,17 +23,23 @@ struct DecodeRows {
   typename Mma::State state;
 
   struct Shared {
-    float* sums;  ///< [rows][2]: maximum and sum
+    float* sums;  ///< [warps][16][2]: maximum and sum
     char* stages;
     CERMET_DEVICE explicit Shared(char* smem)
         : sums(reinterpret_cast<float*>(smem)), stages(smem + decode_control_bytes(1, C.rows)) {}
     CERMET_DEVICE char* stage(int i) const { return stages + i * stage_bytes; }
   };
 
+  /// Warps that have the same rows: 1 or 2. The warp's place among them, and the first of its rows.
+  static CERMET_DEVICE int groups_of(const QueryTile& tile) { return 2 * tile.rows <= C.rows ? 2 : 1; }
+  static CERMET_DEVICE int own_group(int groups) { return static_cast<int>(Team::warp()) / (Team::warps / groups); }
+  static CERMET_DEVICE int first_row(int groups) {
+    return static_cast<int>(Team::warp()) % (Team::warps / groups) * decode_warp_rows;
+  }
   /// The warp's rows of a query tile; may be none.
   static CERMET_DEVICE QueryTile own_rows(const QueryTile& tile) {
     QueryTile own = tile;
-    const int before = static_cast<int>(Team::warp()) * decode_warp_rows;
+    const int before = first_row(groups_of(tile));
     own.first_row += before;
     own.rows = max_of(0, min_of(decode_warp_rows, tile.rows - before));
     return own;
@@ -48,8 +55,9 @@ struct DecodeRows {
                              bool page_missing) {
     const QueryTile own = own_rows(at.tile);
     if (own.rows == 0) return;
+    const int groups = groups_of(at.tile);
 #pragma unroll 1
-    for (int i = 0; i < Load::tiles; ++i) {
+    for (int i = own_group(groups); i < Load::tiles; i += groups) {
       const int first = Load::first_key(at, i);
       if (first >= at.tile.end_key) break;
       const char* tile = stage + i * Load::tile_bytes;
@@ -69,22 +77,36 @@ struct DecodeRows {
   /// pass through the warp's part of `stage`, which no warp reads any more.
   template <class Sink>
   CERMET_DEVICE void for_quads(const Shared& shared, const QueryTile& tile, char* stage, Sink&& sink) const {
-    const int lane = static_cast<int>(lane_index()), warp = static_cast<int>(Team::warp());
-    float* sums = shared.sums + warp * decode_warp_rows * 2;
+    constexpr int part_bytes = stage_bytes / Team::warps / 16 * 16, part = part_bytes / 4;
+    using Passes = OutputPasses<Mma, C.value_size, part_bytes>;
+    const int lane = static_cast<int>(lane_index()), warp = static_cast<int>(Team::warp()), groups = groups_of(tile),
+              step = Team::warps / groups, before = first_row(groups), rows = own_rows(tile).rows;
+    float* outputs = reinterpret_cast<float*>(stage);  // [warps][part]
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       float sum = state.sum[h] + __shfl_xor_sync(0xffffffffu, state.sum[h], 1);
       sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-      const int r = lane / 4 + 8 * h;
-      if (lane % 4 == 0) sums[2 * r] = state.maximum[h], sums[2 * r + 1] = sum;
+      float* to = shared.sums + (warp * decode_warp_rows + lane / 4 + 8 * h) * 2;
+      if (lane % 4 == 0) to[0] = state.maximum[h], to[1] = sum;
     }
-    constexpr int part_bytes = stage_bytes / Team::warps / 16 * 16;
-    rows_through_shared<Mma, C.value_size, part_bytes>(
-        state, own_rows(tile).rows, reinterpret_cast<float*>(stage + warp * part_bytes),
-        [&](int r, int d, const Vector<float, 4>& output) {
-          sink(warp * decode_warp_rows + r, d,
-               PartialRow{sums[2 * r], sums[2 * r + 1], {output[0], output[1], output[2], output[3]}});
-        });
+#pragma unroll
+    for (int first = 0; first < C.value_size; first += Passes::columns) {
+      if (first > 0) Team::sync();  // another warp may still be reading
+      Passes::store(state, first, outputs + warp * part);
+      Team::sync();
+#pragma unroll 1
+      for (int i = lane + 32 * own_group(groups); i < rows * (Passes::columns / 4); i += 32 * groups) {
+        const int r = i / (Passes::columns / 4), d = i % (Passes::columns / 4) * 4;
+        PartialRow total;
+        for (int w = before / decode_warp_rows; w < Team::warps; w += step) {
+          const float* sums = shared.sums + (w * decode_warp_rows + r) * 2;
+          const float top = fmaxf(total.maximum, sums[0]);
+          total.rescale(top);
+          total.add(sums[0], sums[1], Passes::load(outputs + w * part, r, d), top);
+        }
+        sink(before + r, first + d, total);
+      }
+    }
   }
 };
 

@@ -6,36 +6,32 @@
 
 namespace cermet::attention {
 
-/// Calls sink(r, d, output) for every four of `Columns` outputs of a warp's `rows` rows, which pass through `memory`,
-/// `Bytes` of shared memory that are the warp's own: what a lane then has does not depend on the products' layout.
-template <class Mma, int Columns, int Bytes, class Sink>
-CERMET_DEVICE void rows_through_shared(const typename Mma::State& state, int rows, float* memory, Sink&& sink) {
-  constexpr int row = Bytes / decode_warp_rows / 4, least = Columns % 32 == 0 ? 32 : 16,
-                pass = row >= Columns                            ? Columns
-                       : row >= Columns / 2 && Columns % 64 == 0 ? Columns / 2
-                                                                 : least;  // columns at a time
-  static_assert(pass <= row && Columns % pass == 0);
-  const int lane = static_cast<int>(lane_index());
-  // Where a row's column group of 8 lies, so that four neighbouring rows use different banks.
-  const auto swizzle = [](int r) { return pass % 32 == 0 ? r % 4 * 8 : 0; };
-#pragma unroll
-  for (int first = 0; first < Columns; first += pass) {
+/// How `Columns` outputs of a warp's 16 rows pass through `Bytes` of shared memory, some columns at a time: afterwards
+/// what a lane has of a row does not depend on the layout of products.
+template <class Mma, int Columns, int Bytes>
+struct OutputPasses {
+  static constexpr int row = Bytes / decode_warp_rows / 4, half = Columns / 2, least = Columns % 32 == 0 ? 32 : 16,
+                       columns = row >= Columns                    ? Columns
+                                 : row >= half && half % 32 == 0 ? half
+                                                                   : least;  // of a pass
+  static_assert(columns <= row && Columns % columns == 0);
+
+  /// Where a row's column is; four neighbouring rows use different banks.
+  static CERMET_DEVICE int place(int r, int d) { return r * columns + (d ^ (columns % 32 == 0 ? r % 4 * 8 : 0)); }
+  /// Columns `first` and on.
+  static CERMET_DEVICE void store(const typename Mma::State& state, int first, float* memory) {
 #pragma unroll
     for (int h = 0; h < 2; ++h)
 #pragma unroll
-      for (int n = first / 8; n < (first + pass) / 8; ++n) {
-        const int r = lane / 4 + 8 * h;
-        Mma::store_outputs(state, n, h, [&](int d) { return memory + r * pass + ((d - first) ^ swizzle(r)); });
-      }
-    __syncwarp();
-#pragma unroll 1
-    for (int i = lane; i < rows * (pass / 4); i += 32) {
-      const int r = i / (pass / 4), d = i % (pass / 4) * 4;
-      sink(r, first + d, *reinterpret_cast<const Vector<float, 4>*>(memory + r * pass + (d ^ swizzle(r))));
-    }
-    __syncwarp();
+      for (int n = first / 8; n < (first + columns) / 8; ++n)
+        Mma::store_outputs(state, n, h, [&](int d) {
+          return memory + place(static_cast<int>(lane_index()) / 4 + 8 * h, d - first);
+        });
   }
-}
+  static CERMET_DEVICE Vector<float, 4> load(const float* memory, int r, int d) {
+    return *reinterpret_cast<const Vector<float, 4>*>(memory + place(r, d));
+  }
+};
 
 /// The items first .. last hold partials of a span: number 1 the first one, where its share begins in another span.
 struct SpanItems {
