@@ -1,7 +1,7 @@
 """Decoding attention beside the read bandwidth of the GPU: quantized caches, several queries of a sequence, wide heads.
 
 usage: python3 bench/decode_attention.py [--seconds 0.1] [--only TEXT]
-CERMET_BUILD names the folder of the build (default: build). About 40 s on an H100. Bytes are those of the keys and values that are read; the last column is the
+CERMET_BUILD names the folder of the build (default: build). About 40 s on an H100. build/bin/bench_latent_attention measures values that lie in the keys. Bytes are those of the keys and values that are read; the last column is the
 time divided by that of the row it is measured against.
 """
 import argparse
@@ -34,15 +34,6 @@ def call(name, sequences, tokens, cache='bf16', scales='', queries=1, heads=(32,
             'bytes': sequences * tokens * kv_heads * (sum(sizes) * element + scale_bytes)}
 
 
-def latent(name, sequences, tokens, heads, size):
-    """Values in the memory of the keys: the region reads one operand as both."""
-    pages = tokens // PAGE
-    q, cache = f'bf16[{sequences}, {heads}, {size}]', f'bf16[{sequences * pages}, 1, {PAGE}, {size}]'
-    tables, lengths = f'i32[{sequences}, {pages}]', f'i32[{sequences}]'
-    region = f'{{n0 = incre_flash_attention($0: {q}, $1: {cache}, $1: {cache}, $2: {tables}, $3: {lengths})}} anchor n0 -> n0'
-    return {'name': name, 'region': region, 'against': '', 'bytes': sequences * tokens * size * 2}
-
-
 def rows():
     for sequences, tokens in ((64, 4096), (1, 131072)):
         base = f'B{sequences} S{tokens}'
@@ -55,8 +46,12 @@ def rows():
     yield call('B64 S4096 D256, 16 + 2 heads', 64, 4096, heads=(16, 2), sizes=(256, 256))
     yield call('B64 S4096 D256, 16 + 2 heads, i8', 64, 4096, 'i8', 'head', heads=(16, 2), sizes=(256, 256), against='B64 S4096 D256, 16 + 2 heads')
     yield call('B64 S4096 MLA 576 / 512, 16 heads, copied values', 64, 4096, heads=(16, 1), sizes=(576, 512))
-    for heads in (16, 128):
-        yield latent(f'B64 S4096 MLA 576, {heads} heads', 64, 4096, heads, 576)
+    yield {**call('B64 S4096 D256, 16 + 2 heads, decode_shared', 64, 4096, heads=(16, 2), sizes=(256, 256), against='B64 S4096 D256, 16 + 2 heads'),
+           'kernel': 'attention.decode_shared'}
+    for sequences, tokens in ((64, 4096), (1, 131072)):
+        for queries in (8, 16):
+            yield {**call(f'B{sequences} S{tokens} {queries} queries, decode_shared', sequences, tokens, queries=queries, against=f'B{sequences} S{tokens} bf16'),
+                   'kernel': 'attention.decode_shared'}
 
 
 def main():
@@ -68,7 +63,7 @@ def main():
     cermet = pathlib.Path(os.environ.get('CERMET_BUILD', ROOT / 'build')) / 'bin/cermet'
     with tempfile.TemporaryDirectory() as folder:
         calls = pathlib.Path(folder) / 'calls.json'
-        calls.write_text(json.dumps([{key: row[key] for key in ('name', 'op', 'shape', 'region') if key in row} for row in chosen]))
+        calls.write_text(json.dumps([{key: row[key] for key in ('name', 'op', 'shape', 'kernel') if key in row} for row in chosen]))
         run = subprocess.run([str(cermet), 'bench', 'suite', str(calls), '--device', 'cuda', '--cold', '--limits', '--period', '4194303', '--json',
                               '--seconds', str(args.seconds)], stdout=subprocess.PIPE, text=True, check=False)
     lines = [json.loads(line) for line in run.stdout.splitlines()]
