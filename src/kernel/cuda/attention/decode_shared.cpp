@@ -23,7 +23,7 @@ DecodeSharedShape::DecodeSharedShape(const Problem& p)
   if (has_columns) rows = a.group() <= warp_rows && a.tokens <= a.sequences ? warp_rows : 2 * warp_rows;
   else rows = 4 * warp_rows;
   warps = rows / warp_rows * (has_columns ? column_parts : 1);
-  unit_tiles = has_columns ? 1 : 2;
+  unit_tiles = has_columns && (bytes == 2 || a.head_size > 256) ? 1 : 2;
   for (blocks_each = warps <= 4 ? 2 : 1; blocks_each >= 1; --blocks_each) {
     const std::int64_t share = (p.target->shared_bytes + 1024) / blocks_each - 1024;
     for (stages = 6; stages > 2 && shared_bytes(may_have_values) > share;) --stages;
@@ -33,9 +33,9 @@ DecodeSharedShape::DecodeSharedShape(const Problem& p)
 
 int DecodeSharedShape::control_bytes() const {
   const int query_parts = a.q == DType::f32 || (bytes == 2 && a.q != a.kv) ? 2 : 1;
-  return has_columns
-             ? attention::decode_columns_control_bytes(static_cast<int>(a.head_size), rows, column_parts, query_parts)
-             : attention::decode_control_bytes(1, rows);
+  return has_columns ? attention::decode_columns_control_bytes(static_cast<int>(a.head_size), rows, column_parts,
+                                                               query_parts, unit_tiles)
+                     : attention::decode_control_bytes(1, rows);
 }
 
 /// Where values may lie in the keys, those that do not have two stages at least.

@@ -1,9 +1,9 @@
 // Warps of a block that share 16 rows: each has the scores of some keys of a tile, and then, with the weights of all of
 // them, some columns of the values. So heads may be wide: outputs of 16 rows take a warp 64 registers at 128 columns.
 //
-// For each unit: scores of a warp's 8 keys of each tile, from queries in shared memory; the rows' maxima go through shared memory, a
-// barrier of the warps that share rows; weights in one or two 16-bit parts go through shared memory, a barrier; products with
-// the values of all keys.
+// For each unit: scores of a warp's 8 keys of each tile, from queries in shared memory; the rows' maxima go through
+// shared memory, a barrier of the warps that share rows; weights in one or two 16-bit parts go through shared memory, a
+// barrier; products with the values of all keys.
 #pragma once
 
 #include "kernel/cuda/device/attention/decode_shared_load.cuh"
@@ -16,8 +16,8 @@ template <DecodeConfig C, class Team>
 struct DecodeColumns {
   using Load = SharedTileLoader<C, Team>;
   static constexpr int parts = C.column_parts, row_tiles = C.rows / decode_warp_rows, keys = C.tile_keys,
-                       tiles = Load::tiles, slice = keys / parts, columns = C.value_size / parts, k_steps = C.head_size / 16,
-                       v_steps = columns / 16;
+                       tiles = Load::tiles, slice = keys / parts, columns = C.value_size / parts,
+                       k_steps = C.head_size / 16, v_steps = columns / 16;
   static constexpr DecodeConfig warp_config = [] {
     DecodeConfig c = C;
     c.rows = decode_warp_rows;
@@ -181,8 +181,7 @@ struct DecodeColumns {
 #pragma unroll
         for (int i = 0; i < tiles; ++i) {
           uint32_t k[4];
-          ptx::ldmatrix_x4(
-              k, stage + i * Load::tile_bytes + K::offset(part() * slice + lane % 8, 2 * step + lane / 8));
+          ptx::ldmatrix_x4(k, stage + i * Load::tile_bytes + K::offset(part() * slice + lane % 8, 2 * step + lane / 8));
           even[i][0] = k[0], even[i][1] = k[1], odd[i][0] = k[2], odd[i][1] = k[3];
         }
         multiply(step, even);
@@ -197,8 +196,7 @@ struct DecodeColumns {
         score = 0.0f;
 #pragma unroll
         for (int chain = 0; chain < chains; ++chain) score += sums[i][chain][e];
-        if constexpr (Mma::has_query_units)
-          score *= shared.units[row_tile() * decode_warp_rows + lane / 4 + e / 2 * 8];
+        if constexpr (Mma::has_query_units) score *= shared.units[row_tile() * decode_warp_rows + lane / 4 + e / 2 * 8];
         if constexpr (Mma::is_quantized) score *= own_scale(Load::scales(stage + i * Load::tile_bytes), e);
       }
   }

@@ -16,7 +16,7 @@ struct DecodeConfig {
   bool plain = false;                                 ///< neither softcap nor alibi
   int ranks = 1;         ///< blocks to which the KV tiles of a span are dealt out in turn: of a cluster, or pieces
   bool whole = false;    ///< a block has a whole span where lengths allow it: WholeSpanScheduler
-  int weight_parts = 2;         ///< 16-bit numbers that a weight is multiplied as; of 8 rows always two
+  int weight_parts = 2;  ///< 16-bit numbers that a weight is multiplied as; of 8 rows always two
   int unit_tiles = 1;    ///< of decode_shared.cuh: tiles of a unit
   int column_parts = 0;  ///< parts of the value columns, which different warps have; 0: a warp has all
   bool values_in_keys = false;  ///< values are the first columns of the keys
@@ -26,8 +26,8 @@ struct DecodeConfig {
     visit("head_size", head_size), visit("value_size", value_size), visit("kv_heads", kv_heads), visit("group", group),
         visit("block", block), visit("q", q), visit("kv", kv), visit("out", out), visit("rows", rows),
         visit("tile_keys", tile_keys), visit("warps", warps), visit("stages", stages), visit("plain", plain),
-        visit("ranks", ranks), visit("whole", whole), visit("weight_parts", weight_parts), visit("unit_tiles", unit_tiles),
-        visit("column_parts", column_parts), visit("values_in_keys", values_in_keys);
+        visit("ranks", ranks), visit("whole", whole), visit("weight_parts", weight_parts),
+        visit("unit_tiles", unit_tiles), visit("column_parts", column_parts), visit("values_in_keys", values_in_keys);
   }
 };
 
@@ -80,8 +80,7 @@ constexpr int decode_shared_tile_bytes(int head_size, int value_size, int bytes,
 constexpr int decode_columns_exchange_bytes(int rows, int column_parts) {
   return (rows * (8 * column_parts + 4) + 127) / 128 * 128;
 }
-constexpr int decode_columns_control_bytes(int head_size, int rows, int column_parts, int query_parts,
-                                           int unit_tiles) {
+constexpr int decode_columns_control_bytes(int head_size, int rows, int column_parts, int query_parts, int unit_tiles) {
   return decode_columns_exchange_bytes(rows, column_parts) +
          rows / decode_warp_rows *
              (query_parts * tile_bytes(head_size, decode_warp_rows) +

@@ -11,9 +11,9 @@ namespace cermet::attention {
 template <class Mma, int Columns, int Bytes>
 struct OutputPasses {
   static constexpr int row = Bytes / decode_warp_rows / 4, half = Columns / 2, least = Columns % 32 == 0 ? 32 : 16,
-                       columns = row >= Columns                    ? Columns
+                       columns = row >= Columns                  ? Columns
                                  : row >= half && half % 32 == 0 ? half
-                                                                   : least;  // of a pass
+                                                                 : least;  // of a pass
   static_assert(columns <= row && Columns % columns == 0);
 
   /// Where a row's column is; four neighbouring rows use different banks.
@@ -24,9 +24,8 @@ struct OutputPasses {
     for (int h = 0; h < 2; ++h)
 #pragma unroll
       for (int n = first / 8; n < (first + columns) / 8; ++n)
-        Mma::store_outputs(state, n, h, [&](int d) {
-          return memory + place(static_cast<int>(lane_index()) / 4 + 8 * h, d - first);
-        });
+        Mma::store_outputs(
+            state, n, h, [&](int d) { return memory + place(static_cast<int>(lane_index()) / 4 + 8 * h, d - first); });
   }
   static CERMET_DEVICE Vector<float, 4> load(const float* memory, int r, int d) {
     return *reinterpret_cast<const Vector<float, 4>*>(memory + place(r, d));
