@@ -1,5 +1,5 @@
 // Decoding attention whose values are the first 512 of the keys' 576 columns, in the same memory, as multi-head latent
-// attention has them: no command names such operands.
+// attention has them: no command names such operands. With each configuration of the kernel.
 //   build/bin/bench_latent_attention [seconds for each figure]
 #include <fmt/format.h>
 
@@ -25,24 +25,26 @@ void measure(std::int64_t sequences, std::int64_t tokens, std::int64_t heads, do
       "i32[{0}], -, -, -, -, -)",
       sequences, heads, head_size, sequences * pages, page, value_size, pages));
   region.set_target(queue.device->target());
-  const Choice choice = choose_by_name(region, "attention.decode_shared", "default");
-  OperandSets sets(region, *choice.kernel, queue, pool, {.period = (1 << 22) - 1});
+  const Kernel& kernel = *choose_by_name(region, "attention.decode_shared", "default").kernel;
+  OperandSets sets(region, kernel, queue, pool, {.period = (1 << 22) - 1});
   sets.make(2);
-  BoundOp op(region, choice, pool, queue);
-  const auto run = [&](std::int64_t set) {
-    const std::span<const TensorView> made = sets.inputs(set);
-    std::vector<TensorView> inputs(made.begin(), made.end());
-    inputs[values] = inputs[keys];
-    inputs[values].shape[3] = value_size;
-    op.run(inputs, sets.outputs(set));
-  };
-  const ReplayTimes times = time_replays(*queue.stream, sets.count(), run, {.seconds = seconds});
-  const auto number = [](std::int64_t value) { return static_cast<double>(value); };
-  const double bytes = 2 * number(sequences * tokens * head_size),
-               operations = 2 * number(sequences * tokens * heads * (head_size + value_size));
-  fmt::print("B{} S{} MLA, {} heads: {:.1f} us, {:.2f} TB/s, {:.0f} TFLOPS\n", sequences, tokens, heads,
-             1e6 * times.median_seconds, 1e-12 * bytes / times.median_seconds,
-             1e-12 * operations / times.median_seconds);
+  for (const Config& config : kernel.configs(region)) {
+    BoundOp op(region, Choice(kernel, config), pool, queue);
+    const auto run = [&](std::int64_t set) {
+      const std::span<const TensorView> made = sets.inputs(set);
+      std::vector<TensorView> inputs(made.begin(), made.end());
+      inputs[values] = inputs[keys];
+      inputs[values].shape[3] = value_size;
+      op.run(inputs, sets.outputs(set));
+    };
+    const ReplayTimes times = time_replays(*queue.stream, sets.count(), run, {.seconds = seconds});
+    const auto number = [](std::int64_t value) { return static_cast<double>(value); };
+    const double bytes = 2 * number(sequences * tokens * head_size),
+                 operations = 2 * number(sequences * tokens * heads * (head_size + value_size));
+    fmt::print("B{} S{} MLA, {} heads, {}: {:.1f} us, {:.2f} TB/s, {:.0f} TFLOPS\n", sequences, tokens, heads,
+               config.to_string(), 1e6 * times.median_seconds, 1e-12 * bytes / times.median_seconds,
+               1e-12 * operations / times.median_seconds);
+  }
 }
 
 }  // namespace

@@ -120,7 +120,8 @@ struct DecodeShape {
                                          .stages = stages,
                                          .plain = a.plain,
                                          .ranks = ranks,
-                                         .whole = whole};
+                                         .whole = whole,
+                                         .token_scales = a.token_scales};
     return "cermet::attention::DecodeConfig" + config_text(config);
   }
 };

@@ -13,22 +13,25 @@ namespace cermet::cuda {
 
 /// Warps that have rows have 64 together, so that those of any number of queries find theirs; warps that have columns
 /// as many as the heads of one query need, or 32, which is what registers allow.
-DecodeSharedShape::DecodeSharedShape(const Problem& p)
+DecodeSharedShape::DecodeSharedShape(const Problem& p, const Config& config)
     : a(p),
       bytes(static_cast<int>(byte_size(a.kv))),
       strict(p.attributes.flag("strict")),
       has_columns(a.head_size > 128 || a.value_size > 128 || (a.q == DType::f32 && a.head_size > 64)),
       may_have_values(bytes == 2 && a.head_size > 256 && a.value_size <= a.head_size) {
   constexpr int warp_rows = attention::decode_warp_rows;
-  if (has_columns) rows = a.group() <= warp_rows && a.tokens <= a.sequences ? warp_rows : 2 * warp_rows;
+  const auto field = [&](const char* name, int usual) { return static_cast<int>(config.find(name).value_or(usual)); };
+  if (has_columns) rows = field("rows", a.group() <= warp_rows && a.tokens <= a.sequences ? warp_rows : 2 * warp_rows);
   else rows = 4 * warp_rows;
   warps = rows / warp_rows * (has_columns ? column_parts : 1);
-  unit_tiles = has_columns && (bytes == 2 || a.head_size > 256) ? 1 : 2;
-  for (blocks_each = warps <= 4 ? 2 : 1; blocks_each >= 1; --blocks_each) {
+  unit_tiles = field("tiles", has_columns && (bytes == 2 || a.head_size > 256) ? 1 : 2);
+  const int least = field("blocks", 1);
+  for (blocks_each = field("blocks", warps <= 4 ? 2 : 1); blocks_each >= least; --blocks_each) {
     const std::int64_t share = (p.target->shared_bytes + 1024) / blocks_each - 1024;
     for (stages = 6; stages > 2 && shared_bytes(may_have_values) > share;) --stages;
     if (shared_bytes(may_have_values) <= share) break;
   }
+  if (blocks_each < least) blocks_each = 0;
 }
 
 int DecodeSharedShape::control_bytes() const {
@@ -61,6 +64,7 @@ Program DecodeSharedShape::program(bool values_in_keys) const {
                                        .warps = warps,
                                        .stages = values_in_keys == may_have_values ? stages : 2,
                                        .plain = a.plain,
+                                       .token_scales = a.token_scales,
                                        .weight_parts = strict ? 2 : 1,
                                        .unit_tiles = unit_tiles,
                                        .column_parts = has_columns ? column_parts : 0,
@@ -92,16 +96,17 @@ Decline decode_shared_declines(const Problem& p) {
   return attention_general_paged.declines(p);
 }
 
-std::vector<Program> decode_shared_programs(const Problem& problem) {
-  const DecodeSharedShape s(problem);
+std::vector<Program> decode_shared_programs(const Problem& problem, const Config& config) {
+  const DecodeSharedShape s(problem, config);
   std::vector<Program> list{s.program(false)};
   if (s.may_have_values) list.push_back(s.program(true));
   return list;
 }
 
-std::function<void(const LaunchArgs&, std::int32_t)> bind_decode_shared(const Problem& problem, std::size_t first) {
-  return [attributes = AttentionLaunch(problem), s = DecodeSharedShape(problem), first](const LaunchArgs& args,
-                                                                                        std::int32_t most_queries) {
+std::function<void(const LaunchArgs&, std::int32_t)> bind_decode_shared(const Problem& problem, std::size_t first,
+                                                                        const Config& config) {
+  return [attributes = AttentionLaunch(problem), s = DecodeSharedShape(problem, config), first](
+             const LaunchArgs& args, std::int32_t most_queries) {
     constexpr double log2_e = 1.4426950408889634;
     constexpr std::int32_t least_units = 4;  // a share of fewer keys takes as long to combine as to attend to
     attention::DecodeParams p{attributes.params(args), 0, least_units, 0};
@@ -130,8 +135,24 @@ namespace {
 
 bool may_have_many(const AttentionProblem& a) { return a.tokens > most_shared_queries; }
 
-std::vector<Program> programs(const Problem& p, const Config&) {
-  std::vector<Program> list = decode_shared_programs(p);
+/// Beside the usual one: rows of warps that have columns, thread blocks on an SM, tiles of a unit.
+std::vector<Config> configs(const Problem& p) {
+  std::vector<Config> list(1);
+  const DecodeSharedShape usual(p);
+  for (const int rows : {16, 32})
+    for (const int blocks : {1, 2})
+      for (const int tiles : {1, 2}) {
+        const bool has_registers = (blocks == 1 || rows == 16) && (tiles == 1 || usual.a.head_size <= 256);
+        if (!usual.has_columns || !has_registers) continue;
+        const Config config{{"rows", rows}, {"blocks", blocks}, {"tiles", tiles}};
+        const DecodeSharedShape s(p, config);
+        if (s.blocks_each > 0 && s.shared_bytes(false) <= p.target->shared_bytes) list.push_back(config);
+      }
+  return list;
+}
+
+std::vector<Program> programs(const Problem& p, const Config& config) {
+  std::vector<Program> list = decode_shared_programs(p, config);
   for (Program& program :
        may_have_many(AttentionProblem(p)) ? many_query_programs(p) : as_fallbacks(attention_general_paged.programs(p)))
     list.push_back(std::move(program));
@@ -144,9 +165,9 @@ double cost(const Problem& p, const Config&, const DeviceLimits& limits) {
   return decode_shared_seconds(p, limits);
 }
 
-Launcher bind(const Problem& p, const Config&) {
-  const std::size_t own = decode_shared_programs(p).size();
-  return [attributes = AttentionLaunch(p), run_shared = bind_decode_shared(p, 0),
+Launcher bind(const Problem& p, const Config& config) {
+  const std::size_t own = decode_shared_programs(p, config).size();
+  return [attributes = AttentionLaunch(p), run_shared = bind_decode_shared(p, 0, config),
           run_many = may_have_many(AttentionProblem(p)) ? bind_many_queries(p, own)
                                                         : bind_general_attention(p, own)](const LaunchArgs& args) {
     const attention::Params params = attributes.params(args);
@@ -169,8 +190,10 @@ const Kernel attention_decode_shared{
         "few queries whose rows, or whose columns, the warps of a block share: several of a sequence, wide heads",
     .declines = decode_shared_declines,
     .bind = bind,
-    .workspace = [](const Problem& p, const Config&, int) { return DecodeSharedShape(p).scratch_bytes(*p.target); },
+    .workspace = [](const Problem& p, const Config& config,
+                    int) { return DecodeSharedShape(p, config).scratch_bytes(*p.target); },
     .programs = programs,
+    .configs = configs,
     .cost = cost,
     .model_error = {.assumes = ModelError::Assumes::longest_context}};
 

@@ -18,7 +18,7 @@ struct DecodeSharedShape {
   bool may_have_values;  ///< values may be the first columns of the keys, in the same memory, as MLA's are
   int rows, warps, unit_tiles, stages, blocks_each;  ///< blocks_each: thread blocks per SM; 0 where it does not fit
 
-  explicit DecodeSharedShape(const Problem& p);
+  explicit DecodeSharedShape(const Problem& p, const Config& config = {});
   std::int64_t shared_bytes(bool values_in_keys) const;
   std::int64_t blocks(const Target& target) const { return std::int64_t{target.multiprocessors} * blocks_each; }
   std::int64_t scratch_bytes(const Target& target) const {
@@ -33,10 +33,11 @@ struct DecodeSharedShape {
 };
 
 Decline decode_shared_declines(const Problem& problem);
-std::vector<Program> decode_shared_programs(const Problem& problem);
+std::vector<Program> decode_shared_programs(const Problem& problem, const Config& config = {});
 /// Launches one of those, which are numbers `first` on of the kernel's, for sequences of at most `most_queries`.
 std::function<void(const LaunchArgs&, std::int32_t most_queries)> bind_decode_shared(const Problem& problem,
-                                                                                     std::size_t first);
+                                                                                     std::size_t first,
+                                                                                     const Config& config = {});
 double decode_shared_seconds(const Problem& problem, const DeviceLimits& limits);
 
 }  // namespace cermet::cuda

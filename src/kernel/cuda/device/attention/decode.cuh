@@ -96,7 +96,7 @@ struct DecodeTask {
       at.unit = 0;
       loads_ahead = stages - 1;
       Mma::pack_queries(raw_queries, queries);
-      state.clear();
+      Mma::begin_span(p, at.head, queries, state);
     } else {
       loads_left = units_left;
       page = Load::find_page(p, load_at);
@@ -108,7 +108,10 @@ struct DecodeTask {
     while (true) {
       load_next();
       if (loads_ahead < stages - 1) {
-        if (loads_ahead++ == 0) Mma::load_queries(p, at.tile, at.head, queries), state.clear();
+        if (loads_ahead++ == 0) {
+          Mma::load_queries(p, at.tile, at.head, queries);
+          Mma::begin_span(p, at.head, queries, state);
+        }
         continue;
       }
       Mainloop::wait();
@@ -128,7 +131,7 @@ struct DecodeTask {
       if (ends) {
         Scheduler::next_span(p, at);
         Mma::load_queries(p, at.tile, at.head, queries);
-        state.clear();
+        Mma::begin_span(p, at.head, queries, state);
         starts_span = true;
         first_span = false;
       } else {

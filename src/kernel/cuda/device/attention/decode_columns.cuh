@@ -73,6 +73,11 @@ struct DecodeColumns {
     constexpr int pairs = (C.head_size / 2 + 31) / 32, at_once = pairs <= 4 ? 4 : 2, warps = Team::warps;
     const int lane = static_cast<int>(lane_index());
     state.clear();
+    float key_scale = 1.0f;
+    if constexpr (Mma::is_quantized && !C.token_scales) {
+      key_scale = head_scale(p.k, at.head);
+      state.value_unit.set(head_scale(p.v, at.head));
+    }
 #pragma unroll 1
     for (int begin = static_cast<int>(Team::warp()); begin < C.rows; begin += at_once * warps) {
       Vector<Q, 2> raw[at_once][pairs];
@@ -92,12 +97,12 @@ struct DecodeColumns {
       }
 #pragma unroll
       for (int k = 0; k < at_once; ++k)
-        if (begin + k * warps < C.rows) store_query(shared, begin + k * warps, raw[k]);
+        if (begin + k * warps < C.rows) store_query(shared, begin + k * warps, raw[k], key_scale);
     }
   }
 
   template <class Pair, int pairs>
-  static CERMET_DEVICE void store_query(const Shared& shared, int r, const Pair (&raw)[pairs]) {
+  static CERMET_DEVICE void store_query(const Shared& shared, int r, const Pair (&raw)[pairs], float key_scale) {
     const int lane = static_cast<int>(lane_index());
     float factor = 1.0f;
     if constexpr (Mma::has_query_units) {
@@ -114,7 +119,7 @@ struct DecodeColumns {
         largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, width));
       const QueryUnit unit(largest);
       factor = unit.factor;
-      if (lane == 0) shared.units[r] = unit.inverse;
+      if (lane == 0) shared.units[r] = unit.inverse * key_scale;
     }
     char* to = shared.queries + r / decode_warp_rows * query_parts * QueryRows::bytes;
 #pragma unroll
@@ -197,7 +202,7 @@ struct DecodeColumns {
 #pragma unroll
         for (int chain = 0; chain < chains; ++chain) score += sums[i][chain][e];
         if constexpr (Mma::has_query_units) score *= shared.units[row_tile() * decode_warp_rows + lane / 4 + e / 2 * 8];
-        if constexpr (Mma::is_quantized) score *= own_scale(Load::scales(stage + i * Load::tile_bytes), e);
+        if constexpr (C.token_scales) score *= own_scale(Load::scales(stage + i * Load::tile_bytes), e);
       }
   }
   /// Scale of one of the keys of a score.
@@ -276,16 +281,18 @@ struct DecodeColumns {
   /// Applies the values' scales. Returns whether outputs are to be multiplied, too.
   CERMET_DEVICE bool scale_weights(const char* stage, Scores& scores, float (&shrink)[2]) {
     float change = 1.0f;
+    if constexpr (C.token_scales)
 #pragma unroll
-    for (int i = 0; i < tiles; ++i)
-      change *= state.value_unit.take((Load::scales(stage + i * Load::tile_bytes) + keys)[lane_index()]);
+      for (int i = 0; i < tiles; ++i)
+        change *= state.value_unit.take((Load::scales(stage + i * Load::tile_bytes) + keys)[lane_index()]);
     shrink[0] *= change, shrink[1] *= change;
     const float unit = state.value_unit.of_scale();
 #pragma unroll
     for (int i = 0; i < tiles; ++i)
 #pragma unroll
       for (int e = 0; e < 4; ++e)
-        scores[i][0][e] *= own_scale(Load::scales(stage + i * Load::tile_bytes) + keys, e) * unit;
+        scores[i][0][e] *=
+            (C.token_scales ? own_scale(Load::scales(stage + i * Load::tile_bytes) + keys, e) : 1.0f) * unit;
     return change != 1.0f;
   }
 

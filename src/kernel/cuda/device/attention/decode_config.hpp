@@ -14,11 +14,12 @@ struct DecodeConfig {
   int rows;                                           ///< of a query tile: 8 or 16
   int tile_keys, warps, stages;                       ///< tile_keys: of a warp, 16 or 32
   bool plain = false;                                 ///< neither softcap nor alibi
-  int ranks = 1;         ///< blocks to which the KV tiles of a span are dealt out in turn: of a cluster, or pieces
-  bool whole = false;    ///< a block has a whole span where lengths allow it: WholeSpanScheduler
-  int weight_parts = 2;  ///< 16-bit numbers that a weight is multiplied as; of 8 rows always two
-  int unit_tiles = 1;    ///< of decode_shared.cuh: tiles of a unit
-  int column_parts = 0;  ///< parts of the value columns, which different warps have; 0: a warp has all
+  int ranks = 1;              ///< blocks to which the KV tiles of a span are dealt out in turn: of a cluster, or pieces
+  bool whole = false;         ///< a block has a whole span where lengths allow it: WholeSpanScheduler
+  bool token_scales = false;  ///< of quantized values: one for each token rather than each head
+  int weight_parts = 2;       ///< 16-bit numbers that a weight is multiplied as; of 8 rows always two
+  int unit_tiles = 1;         ///< of decode_shared.cuh: tiles of a unit
+  int column_parts = 0;       ///< parts of the value columns, which different warps have; 0: a warp has all
   bool values_in_keys = false;  ///< values are the first columns of the keys
 
   template <class Visit>
@@ -26,8 +27,9 @@ struct DecodeConfig {
     visit("head_size", head_size), visit("value_size", value_size), visit("kv_heads", kv_heads), visit("group", group),
         visit("block", block), visit("q", q), visit("kv", kv), visit("out", out), visit("rows", rows),
         visit("tile_keys", tile_keys), visit("warps", warps), visit("stages", stages), visit("plain", plain),
-        visit("ranks", ranks), visit("whole", whole), visit("weight_parts", weight_parts),
-        visit("unit_tiles", unit_tiles), visit("column_parts", column_parts), visit("values_in_keys", values_in_keys);
+        visit("ranks", ranks), visit("whole", whole), visit("token_scales", token_scales),
+        visit("weight_parts", weight_parts), visit("unit_tiles", unit_tiles), visit("column_parts", column_parts),
+        visit("values_in_keys", values_in_keys);
   }
 };
 

@@ -40,7 +40,7 @@ struct KvLoader {
     const uint32_t wanted = __ballot_sync(0xffffffffu, seen && exists);  // bit r: row r is copied
     copy_list<K, C.head_size * bytes / 16>(p.k, at.head, first, page, stage, wanted);
     copy_list<V, C.value_size * bytes / 16>(p.v, at.head, first, page, stage + K::bytes, wanted);
-    if constexpr (bytes == 1) {
+    if constexpr (C.token_scales) {
       float* scales = reinterpret_cast<float*>(stage + K::bytes + V::bytes);
       copy_scales(p.k, at.head, first, page, scales, wanted);
       copy_scales(p.v, at.head, first, page, scales + keys, wanted);

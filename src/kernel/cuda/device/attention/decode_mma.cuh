@@ -18,7 +18,7 @@ struct DecodeMma {
   static constexpr int keys = C.tile_keys, k_steps = (C.head_size + 15) / 16, v_steps = (C.value_size + 15) / 16,
                        halves = C.rows / 8;
   /// Whether queries may have bits that T lacks; bf16 has none where a power of two is taken out.
-  static constexpr bool has_query_units = is_quantized && C.q != DType::f16,
+  static constexpr bool has_query_units = is_quantized && (C.q != DType::f16 || !C.token_scales),
                         split_queries = is_quantized ? C.q == DType::f32 : C.q != C.kv;
 
   /// Queries as the left operand, [16 rows, 16 * k_steps].
@@ -73,11 +73,12 @@ struct DecodeMma {
 #pragma unroll
     for (int h = 0; h < halves; ++h) {
       float factor = 1.0f;
-      if constexpr (has_query_units) factor = take_unit(raw, h, queries.unit[h]);
+      if constexpr (has_query_units) queries.unit[h] = 1.0f;
+      if constexpr (has_query_units && C.q != DType::f16) factor = take_unit(raw, h, queries.unit[h]);
 #pragma unroll
       for (int i = 0; i < 2 * k_steps; ++i) {  // register h + 2 * (i % 2) of step i / 2
         float first = to_float(raw.pair[h][i][0]), second = to_float(raw.pair[h][i][1]);
-        if constexpr (has_query_units) first *= factor, second *= factor;
+        if constexpr (has_query_units && C.q != DType::f16) first *= factor, second *= factor;
         const uint32_t main = pack(first, second, T{});
         queries.main[i / 2][h + 2 * (i % 2)] = main;
         if constexpr (C.rows == 8)
@@ -106,6 +107,15 @@ struct DecodeMma {
     RawQueries raw;
     read_queries(p, tile, head, raw);
     pack_queries(raw, queries);
+  }
+  /// At the begin of a span, when its queries are packed.
+  static CERMET_DEVICE void begin_span(const Params& p, int head, Queries& queries, State& state) {
+    state.clear();
+    if constexpr (is_quantized && !C.token_scales) {
+#pragma unroll
+      for (int h = 0; h < halves; ++h) queries.unit[h] *= head_scale(p.k, head);
+      state.value_unit.set(head_scale(p.v, head));
+    }
   }
 
   /// scores[n] of keys 8 n + 2 (lane % 4) and the next; with 8 rows the parts are added up.
@@ -141,7 +151,7 @@ struct DecodeMma {
     }
   }
 
-  /// The same; products are multiplied with their keys' scales.
+  /// The same; products are multiplied with their keys' scales, or those of the head.
   static CERMET_DEVICE void gemm_qk(const Queries& queries, const char* tile, const float* scales,
                                     float (&scores)[keys / 8][4]) {
     using K = CachedRows<C.kv, C.head_size, keys>;
@@ -162,14 +172,15 @@ struct DecodeMma {
           if constexpr (C.rows == 16 && split_queries) ptx::mma_m16n8k16(parts[step % 2], queries.rest[step], key, T{});
         }
       }
-      const auto scale =
-          *reinterpret_cast<const Vector<float, 2>*>(scales + 8 * n + 2 * (static_cast<int>(lane_index()) % 4));
+      Vector<float, 2> scale{1.0f, 1.0f};
+      if constexpr (C.token_scales)
+        scale = *reinterpret_cast<const Vector<float, 2>*>(scales + 8 * n + 2 * (static_cast<int>(lane_index()) % 4));
 #pragma unroll
       for (int e = 0; e < 2 * halves; ++e) {
         float product = parts[0][e] + parts[1][e];
         if constexpr (C.rows == 8 && split_queries) product += parts[0][e + 2] + parts[1][e + 2];
         if constexpr (has_query_units) product *= queries.unit[e / 2];
-        scores[n][e] = product * scale[e % 2];
+        scores[n][e] = C.token_scales ? product * scale[e % 2] : product;
       }
     }
   }
@@ -290,7 +301,8 @@ struct DecodeMma {
                                     const float* scales) {
     using V = CachedRows<C.kv, C.value_size, keys>;
     const int lane = static_cast<int>(lane_index());
-    const float change = state.value_unit.take(scales[lane % keys]);
+    float change = 1.0f;
+    if constexpr (C.token_scales) change = state.value_unit.take(scales[lane % keys]);
     if (change != 1.0f) {
 #pragma unroll
       for (int n = 0; n < 2 * v_steps; ++n)
@@ -302,7 +314,9 @@ struct DecodeMma {
     for (int n = 0; n < keys / 8; n += 2) {
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
-        const auto scale = *reinterpret_cast<const Vector<float, 2>*>(scales + 8 * (n + i) + 2 * (lane % 4));
+        Vector<float, 2> scale{1.0f, 1.0f};
+        if constexpr (C.token_scales)
+          scale = *reinterpret_cast<const Vector<float, 2>*>(scales + 8 * (n + i) + 2 * (lane % 4));
 #pragma unroll
         for (int e = 0; e < 2 * halves; ++e) weights[n + i][e] *= scale[e % 2] * unit;
       }

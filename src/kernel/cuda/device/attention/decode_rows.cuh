@@ -47,7 +47,7 @@ struct DecodeRows {
 
   CERMET_DEVICE void begin_span(const Params& p, const Shared&, const WorkUnit& at) {
     Mma::load_queries(p, own_rows(at.tile), at.head, queries);
-    state.clear();
+    Mma::begin_span(p, at.head, queries, state);
   }
 
   /// A unit through the online softmax. `page_missing`: it needed a page that does not exist.

@@ -53,7 +53,7 @@ struct SharedTileLoader {
       copy_list<K, C.head_size * bytes / 16>(p.k, at.head, first, page, wanted, tile);
       if constexpr (!C.values_in_keys)
         copy_list<V, C.value_size * bytes / 16>(p.v, at.head, first, page, wanted, tile + K::bytes);
-      if constexpr (bytes == 1) {
+      if constexpr (C.token_scales) {
         // One warp has the scales of keys, another those of values.
         float* to = reinterpret_cast<float*>(tile + K::bytes + V::bytes);
         if (Team::warp() == 0) copy_scales(p.k, at.head, first, page, wanted, to);

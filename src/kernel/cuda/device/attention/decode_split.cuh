@@ -92,7 +92,7 @@ struct DecodeSplit {
     for (int i = 1; i < stages; ++i) load_next();
     typename Mma::Queries queries;
     Mma::pack_queries(raw_queries, queries);
-    state.clear();
+    Mma::begin_span(p, at.head, queries, state);
     for (; Load::first_key(at) < at.tile.end_key; ++at.unit) {
       load_next();
       Mainloop::wait();

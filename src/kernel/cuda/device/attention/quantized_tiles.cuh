@@ -75,8 +75,11 @@ CERMET_DEVICE void load_quantized_values(const char* tile, int first, int chunk,
 struct ValueUnit {
   static constexpr uint32_t least = 27u << 23, raised = 14u << 23;  // 2^-100; an exponent's bits
   uint32_t bits;                                                    ///< of the power of two
+  float head_scale;                                                 ///< where values have no scales of their own
 
-  CERMET_DEVICE void clear() { bits = least; }
+  CERMET_DEVICE void clear() { bits = least, head_scale = 1.0f; }
+  /// All values have this scale.
+  CERMET_DEVICE void set(float scale) { bits = 127u << 23, head_scale = scale; }
   /// Takes a tile's scales, of which each lane knows some. Returns what outputs so far are to be multiplied with; the
   /// same in all lanes.
   CERMET_DEVICE float take(float scale) {
@@ -89,8 +92,13 @@ struct ValueUnit {
   }
   /// Factor of a scale, and of the outputs that result.
   CERMET_DEVICE float of_scale() const { return __uint_as_float((254u << 23) + raised - bits); }
-  CERMET_DEVICE float of_output() const { return __uint_as_float(bits - raised); }
+  CERMET_DEVICE float of_output() const { return __uint_as_float(bits - raised) * head_scale; }
 };
+
+/// The scale of a head, 1 where there is none.
+CERMET_DEVICE float head_scale(const KeyList& list, int head) {
+  return list.scale ? list.scale[head * list.scale_head_stride] : 1.0f;
+}
 
 /// A power of two whose product with elements up to `largest` suits float16, and its inverse.
 struct QueryUnit {
