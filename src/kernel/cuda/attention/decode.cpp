@@ -1,6 +1,5 @@
 // Host half of decoding attention: its tasks, followed by those for many queries.
 #include "base/checked.hpp"
-#include "kernel/cuda/attention/decode_shape.hpp"
 #include "kernel/cuda/attention/decode_shared.hpp"
 #include "kernel/cuda/declare.hpp"
 
@@ -25,13 +24,8 @@ constexpr int most_pieces = 16, fewest_pieces = 2;
 
 Decline declines(const Problem& p) {
   const AttentionProblem a(p);
-  const bool quantized = a.kv == DType::i8 || a.kv == DType::f8_e4m3 || a.kv == DType::f8_e5m2;
-  if (a.kv != DType::bf16 && a.kv != DType::f16 && !quantized)
-    return fmt::format("a cache of {}; taken: bf16, f16, int8 and fp8", name_of(a.kv));
-  if (p.target->compute_capability < 80) return "needs compute capability 8.0";
-  if (a.kv == DType::f16 && a.q != DType::f16)
-    return fmt::format("{} queries may not fit the f16 of the cache", name_of(a.q));
-  const int multiple = quantized ? 16 : 8;
+  if (Decline decline = decode_operands_decline(p)) return decline;
+  const int multiple = is_quantized_cache(a.kv) ? 16 : 8;
   if (a.head_size % multiple != 0 || a.value_size % multiple != 0 || a.head_size > 128 || a.value_size > 128)
     return fmt::format("head sizes {} and {}; taken: multiples of {} up to 128", a.head_size, a.value_size, multiple);
   const DecodeShape s(p);

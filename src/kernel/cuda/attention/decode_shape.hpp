@@ -8,6 +8,36 @@
 
 namespace cermet::cuda {
 
+inline bool is_quantized_cache(DType kv) { return kv == DType::i8 || kv == DType::f8_e4m3 || kv == DType::f8_e5m2; }
+
+/// What no kernel of decoding attention takes.
+inline Decline decode_operands_decline(const Problem& p) {
+  const AttentionProblem a(p);
+  if (a.kv != DType::bf16 && a.kv != DType::f16 && !is_quantized_cache(a.kv))
+    return fmt::format("a cache of {}; taken: bf16, f16, int8 and fp8", name_of(a.kv));
+  if (p.target->compute_capability < 80) return "needs compute capability 8.0";
+  if (a.kv == DType::f16 && a.q != DType::f16)
+    return fmt::format("{} queries may not fit the f16 of the cache", name_of(a.q));
+  return std::nullopt;
+}
+
+/// What the device's configuration says of the problem.
+inline attention::DecodeConfig decode_config_of(const AttentionProblem& a) {
+  const auto integer = [](std::int64_t value) { return static_cast<int>(value); };
+  attention::DecodeConfig config{};
+  config.head_size = integer(a.head_size);
+  config.value_size = integer(a.value_size);
+  config.kv_heads = integer(a.kv_heads);
+  config.group = integer(a.group());
+  config.block = integer(a.block);
+  config.q = a.q;
+  config.kv = a.kv;
+  config.out = a.out;
+  config.plain = a.plain;
+  config.token_scales = a.token_scales;
+  return config;
+}
+
 /// What is compiled for a problem.
 struct DecodeShape {
   /// Stages of a warp where shared memory is wanted for the weights of the next products.
@@ -105,23 +135,13 @@ struct DecodeShape {
   }
   /// The device's configuration.
   std::string config() const {
-    const auto integer = [](std::int64_t value) { return static_cast<int>(value); };
-    const attention::DecodeConfig config{.head_size = integer(a.head_size),
-                                         .value_size = integer(a.value_size),
-                                         .kv_heads = integer(a.kv_heads),
-                                         .group = integer(a.group()),
-                                         .block = integer(a.block),
-                                         .q = a.q,
-                                         .kv = a.kv,
-                                         .out = a.out,
-                                         .rows = rows,
-                                         .tile_keys = tile_keys,
-                                         .warps = warps,
-                                         .stages = stages,
-                                         .plain = a.plain,
-                                         .ranks = ranks,
-                                         .whole = whole,
-                                         .token_scales = a.token_scales};
+    attention::DecodeConfig config = decode_config_of(a);
+    config.rows = rows;
+    config.tile_keys = tile_keys;
+    config.warps = warps;
+    config.stages = stages;
+    config.ranks = ranks;
+    config.whole = whole;
     return "cermet::attention::DecodeConfig" + config_text(config);
   }
 };

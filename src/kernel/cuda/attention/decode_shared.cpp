@@ -50,25 +50,15 @@ std::int64_t DecodeSharedShape::shared_bytes(bool values_in_keys) const {
 }
 
 Program DecodeSharedShape::program(bool values_in_keys) const {
-  const auto integer = [](std::int64_t value) { return static_cast<int>(value); };
-  const attention::DecodeConfig config{.head_size = integer(a.head_size),
-                                       .value_size = integer(a.value_size),
-                                       .kv_heads = integer(a.kv_heads),
-                                       .group = integer(a.group()),
-                                       .block = integer(a.block),
-                                       .q = a.q,
-                                       .kv = a.kv,
-                                       .out = a.out,
-                                       .rows = rows,
-                                       .tile_keys = attention::decode_shared_keys,
-                                       .warps = warps,
-                                       .stages = values_in_keys == may_have_values ? stages : 2,
-                                       .plain = a.plain,
-                                       .token_scales = a.token_scales,
-                                       .weight_parts = strict ? 2 : 1,
-                                       .unit_tiles = unit_tiles,
-                                       .column_parts = has_columns ? column_parts : 0,
-                                       .values_in_keys = values_in_keys};
+  attention::DecodeConfig config = decode_config_of(a);
+  config.rows = rows;
+  config.tile_keys = attention::decode_shared_keys;
+  config.warps = warps;
+  config.stages = values_in_keys == may_have_values ? stages : 2;
+  config.weight_parts = strict ? 2 : 1;
+  config.unit_tiles = unit_tiles;
+  config.column_parts = has_columns ? column_parts : 0;
+  config.values_in_keys = values_in_keys;
   return {.header = "kernel/cuda/device/attention/decode_shared.cuh",
           .task = fmt::format("cermet::attention::DecodeSharedTask<cermet::attention::DecodeConfig{}>",
                               config_text(config)),
@@ -78,13 +68,8 @@ Program DecodeSharedShape::program(bool values_in_keys) const {
 }
 
 Decline decode_shared_declines(const Problem& p) {
+  if (Decline decline = decode_operands_decline(p)) return decline;
   const AttentionProblem a(p);
-  const bool quantized = a.kv == DType::i8 || a.kv == DType::f8_e4m3 || a.kv == DType::f8_e5m2;
-  if (a.kv != DType::bf16 && a.kv != DType::f16 && !quantized)
-    return fmt::format("a cache of {}; taken: bf16, f16, int8 and fp8", name_of(a.kv));
-  if (p.target->compute_capability < 80) return "needs compute capability 8.0";
-  if (a.kv == DType::f16 && a.q != DType::f16)
-    return fmt::format("{} queries may not fit the f16 of the cache", name_of(a.q));
   const DecodeSharedShape s(p);
   const bool fits =
       s.has_columns ? a.head_size % 64 == 0 && a.value_size % 64 == 0 : a.head_size % 16 == 0 && a.value_size % 16 == 0;

@@ -2,8 +2,7 @@
 // heads too wide for a warp.
 #pragma once
 
-#include "kernel/cuda/attention/attention_launch.hpp"
-#include "kernel/cuda/device/attention/decode_config.hpp"
+#include "kernel/cuda/attention/decode_shape.hpp"
 
 namespace cermet::cuda {
 
