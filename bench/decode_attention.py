@@ -49,7 +49,9 @@ def rows():
     yield {**call('B64 S4096 D256, 16 + 2 heads, decode_shared', 64, 4096, heads=(16, 2), sizes=(256, 256), against='B64 S4096 D256, 16 + 2 heads'),
            'kernel': 'attention.decode_shared'}
     for sequences, tokens in ((64, 4096), (1, 131072)):
-        for queries in (8, 16):
+        yield {**call(f'B{sequences} S{tokens} 4 queries, tiles of 16 rows', sequences, tokens, queries=4, against=f'B{sequences} S{tokens} bf16'),
+               'kernel': 'attention.decode', 'config': 'rows=16'}
+        for queries in (4, 8, 16):
             yield {**call(f'B{sequences} S{tokens} {queries} queries, decode_shared', sequences, tokens, queries=queries, against=f'B{sequences} S{tokens} bf16'),
                    'kernel': 'attention.decode_shared'}
 
@@ -63,7 +65,7 @@ def main():
     cermet = pathlib.Path(os.environ.get('CERMET_BUILD', ROOT / 'build')) / 'bin/cermet'
     with tempfile.TemporaryDirectory() as folder:
         calls = pathlib.Path(folder) / 'calls.json'
-        calls.write_text(json.dumps([{key: row[key] for key in ('name', 'op', 'shape', 'kernel') if key in row} for row in chosen]))
+        calls.write_text(json.dumps([{key: row[key] for key in ('name', 'op', 'shape', 'kernel', 'config') if key in row} for row in chosen]))
         run = subprocess.run([str(cermet), 'bench', 'suite', str(calls), '--device', 'cuda', '--cold', '--limits', '--period', '4194303', '--json',
                               '--seconds', str(args.seconds)], stdout=subprocess.PIPE, text=True, check=False)
     lines = [json.loads(line) for line in run.stdout.splitlines()]
