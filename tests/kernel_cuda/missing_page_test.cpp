@@ -43,8 +43,8 @@ TEST(MissingPage, MakesItsSequenceNanAndNoOther) {
       for (std::int64_t i = 0; i < whole[0].view.elements(); ++i) {
         const double before = load(whole[0].view, i), after = load(broken[0].view, i);
         ASSERT_TRUE(i < first ? std::isnan(after) : before == after)
-            << c.kernel << ", a cache of " << name_of(c.cache) << ", page " << page << ", element " << i << ": " << before
-            << " and " << after;
+            << c.kernel << ", a cache of " << name_of(c.cache) << ", page " << page << ", element " << i << ": "
+            << before << " and " << after;
       }
     }
   }

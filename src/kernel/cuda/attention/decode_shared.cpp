@@ -17,7 +17,8 @@ DecodeSharedShape::DecodeSharedShape(const Problem& p, const Config& config)
     : a(p),
       bytes(static_cast<int>(byte_size(a.kv))),
       strict(p.attributes.flag("strict")),
-      has_columns(a.head_size > 128 || a.value_size > 128 || (a.q == DType::f32 && a.head_size > 64)),
+      query_parts(a.q == DType::f32 || (bytes == 2 && a.q != a.kv) ? 2 : 1),
+      has_columns(a.head_size > 128 || a.value_size > 128 || (query_parts == 2 && a.head_size > 64)),
       may_have_values(bytes == 2 && a.head_size > 256 && a.value_size <= a.head_size) {
   constexpr int warp_rows = attention::decode_warp_rows;
   const auto field = [&](const char* name, int usual) { return static_cast<int>(config.find(name).value_or(usual)); };
@@ -35,7 +36,6 @@ DecodeSharedShape::DecodeSharedShape(const Problem& p, const Config& config)
 }
 
 int DecodeSharedShape::control_bytes() const {
-  const int query_parts = a.q == DType::f32 || (bytes == 2 && a.q != a.kv) ? 2 : 1;
   return has_columns ? attention::decode_columns_control_bytes(static_cast<int>(a.head_size), rows, column_parts,
                                                                query_parts, unit_tiles)
                      : attention::decode_control_bytes(1, rows);

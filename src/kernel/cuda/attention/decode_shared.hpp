@@ -13,6 +13,7 @@ struct DecodeSharedShape {
   AttentionProblem a;
   int bytes;             ///< of a cached element
   bool strict;           ///< weights in two parts
+  int query_parts;       ///< 16-bit numbers that an element of a query is multiplied as
   bool has_columns;      ///< warps have parts of the value columns, and share rows
   bool may_have_values;  ///< values may be the first columns of the keys, in the same memory, as MLA's are
   int rows, warps, unit_tiles, stages, blocks_each;  ///< blocks_each: thread blocks per SM; 0 where it does not fit
