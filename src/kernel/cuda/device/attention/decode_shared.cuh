@@ -1,22 +1,25 @@
-// Decoding attention of several queries of a sequence: the warps of a block have different rows, and read the same
-// tile of keys and values, which is copied once.
+// Decoding attention whose warps share tiles of keys and values, which are copied once: several queries of a sequence,
+// and heads too wide for a warp.
 //
-// Problem        that of decode.cuh, with up to 64 rows (queries of a sequence times the heads of a key-value head)
-// that
-//                see nearly the same keys: speculative decoding, prompts' last tokens.
-// Tiles          query tile  [16 * warps, D], 16 rows of a warp
-//                KV tile     [64, D] keys and [64, Dv] values: a unit
+// Problem        that of decode.cuh. Rows (queries of a sequence times the heads of a key-value head) see nearly the
+// same
+//                keys: speculative decoding, last tokens of prompts. Heads up to 576 columns; values may be the first
+//                columns of the keys (multi-head latent attention), which are then copied once.
+// Tiles          warps that have rows (decode_rows.cuh): query tile [64, D], 16 rows of a warp, or of two
+//                warps that have columns (decode_columns.cuh): query tile [16 or 32, D], 4 warps for 16 rows
+//                unit        one or two KV tiles of 32 keys
 // Scheduler      as in decode.cuh: all units of all spans in order are dealt out evenly to the blocks
-// Shared memory  0  maxima and sums [rows][2] of float32, padded to 128 bytes
-//                +  `stages` times a KV tile, swizzled; outputs leave through the one that was read last
-// Phases         for each unit: wait for its tile, barrier, start the copies of the unit `stages` - 1 ahead, QK, scale
-//                and mask, softmax, PV (decode_mma.cuh). At the end of a span each warp writes its rows, or leaves
-//                them in the scratch, where the blocks that have units of the span each combine a part
-//                of it.
+// Shared memory  0  what warps exchange: maxima, sums; of warps that have columns also queries and weights
+//                +  `stages` units: keys, values, and scales of tokens, swizzled; outputs leave through the one that
+//                was
+//                   read last
+// Phases         for each unit: wait for its copies, barrier, start those of the unit `stages` - 1 ahead, QK, scale and
+//                mask, softmax, PV. At the end of a span each warp writes its rows, or leaves them in the scratch,
+//                where the blocks that have units of the span each combine a part of it.
 // Bytes          keys and values once, whatever the number of queries. D = 128, 8 key-value heads, 64 sequences of 4096
-//                tokens: 1.07 GB, 345 us at 3.1 TB/s. The tensor cores take 192 products of 16 x 8 x 16 of a warp for
-//                32 KiB, which arrive in 2260 cycles of an SM: predicted 1.05 of the time of one query for 16 rows, 1.2
-//                for 64.
+//                tokens: 1.07 GB, 338 us at 3.18 TB/s. A warp has 128 products of 16 x 8 x 16 (192 with `strict`) for
+//                64 keys, 32 KiB, which arrive in 2260 cycles of an SM. Predicted: 1.05 of the time of one query for 16
+//                rows, 1.2 for 64.
 #pragma once
 
 #include "kernel/cuda/device/attention/decode_columns.cuh"
