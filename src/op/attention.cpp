@@ -55,6 +55,7 @@ struct WeightRounding {
     if (attributes.flag("strict")) return;
     if (values == DType::bf16) relative = 0x1p-8;
     if (values == DType::f16) relative = 0x1p-11, absolute = 0x1p-25;
+    if (byte_size(values) == 1) relative = 0x1p-11;
   }
 };
 
@@ -75,7 +76,7 @@ std::vector<AttributeSpec> attention_attributes() {
           {"out_dtype", std::string(), "element type of o; that of q where empty"},
           {"strict", false,
            "weights are multiplied with 16-bit values unrounded, or as two parts; without, they may be rounded to the "
-           "type of the values"},
+           "type of the values, and to float16 where those are quantized"},
           {"return_lse", false, "also give the logarithm of each query's denominator"}};
 }
 

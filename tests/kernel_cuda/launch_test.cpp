@@ -5,7 +5,9 @@
 
 #include "kernel/cuda/device/attention/attention_params.hpp"
 #include "kernel/cuda/kernels.hpp"
+#include "kernel/decline.hpp"
 #include "op/schema/operator.hpp"
+#include "op/schema/region_text.hpp"
 #include "tests/kernel_cuda/epilogue_case.hpp"
 #include "tests/kernel_cuda/kernel_named.hpp"
 #include "tests/kernel_cuda/product_cases.hpp"
@@ -116,6 +118,19 @@ std::vector<std::string> attention_launches(std::int64_t tokens, std::int64_t se
   return found;
 }
 
+/// A launch of it would find the third operand where the second is.
+TEST(Launches, AnOperatorAloneTakesNoOperandTwice) {
+  const std::string cache = "bf16[4, 2, 16, 64]";
+  Region region = parse_region(fmt::format(
+      "{{n0 = incre_flash_attention($0: bf16[1, 4, 64], $1: {0}, $1: {0}, $2: i32[1, 4], $3: i32[1])}} anchor n0 -> n0",
+      cache));
+  const auto device = make_null_device(90);
+  region.set_target(device->target());
+  for (const Kernel* kernel : cuda::kernels_of(OpKind::incre_flash_attention))
+    EXPECT_EQ(decline_of(*kernel, region).value_or("takes it"), "expects every operand once, in its place")
+        << kernel->name;
+}
+
 TEST(Launches, AttentionGivesEachSequenceTheProgramForItsQueries) {
   using Found = std::vector<std::string>;
   EXPECT_EQ(attention_launches(1, 1), (Found{"attention/decode_cluster 0.."}));
@@ -125,11 +140,13 @@ TEST(Launches, AttentionGivesEachSequenceTheProgramForItsQueries) {
   EXPECT_EQ(attention_launches(8, 8), (Found{"attention/decode_cluster 0.."}));
   EXPECT_EQ(attention_launches(9, 9), (Found{"attention/decode 0.."}))
       << "two blocks for each of 72 spans are more than there are SMs";
-  EXPECT_EQ(attention_launches(71, 64), (Found{"attention/decode 0.."}))
-      << "no sequence can have more than 8 queries when each has one";
   EXPECT_EQ(attention_launches(512, 1), (Found{"attention/prefill_tma 0.."}));
-  EXPECT_EQ(attention_launches(575, 64), (Found{"attention/decode 0..8", "attention/prefill_tma 9.."}));
-  EXPECT_EQ(attention_launches(72, 64), (Found{"attention/decode 0..8", "attention/prefill_tma 9.."}));
+  EXPECT_EQ(attention_launches(79, 64), (Found{"attention/decode 0.."})) << "nor more than 16";
+  EXPECT_EQ(attention_launches(80, 64), (Found{"attention/decode 0..16", "attention/prefill_tma 17.."}));
+  EXPECT_EQ(attention_launches(575, 64), (Found{"attention/decode_shared 0..16", "attention/prefill_tma 17.."}));
+  EXPECT_EQ(attention_launches(128, 64), (Found{"attention/decode 0..16", "attention/prefill_tma 17.."}))
+      << "two queries of four heads are one tile of rows";
+  EXPECT_EQ(attention_launches(16, 5), (Found{"attention/decode_shared 0.."})) << "more spans than clusters are for";
   EXPECT_EQ(attention_launches(575, 64, true, 3), (Found{"attention/general 0.."})) << "rows that are not aligned";
 }
 

@@ -9,8 +9,8 @@
 namespace cermet {
 
 struct PagedCase {
-  std::vector<double> contexts, queries;  ///< of each sequence
-  DType q = DType::bf16;
+  std::vector<double> contexts, queries;       ///< of each sequence
+  DType q = DType::bf16, cache = DType::bf16;  ///< of one byte: with scales of each token
   std::int64_t heads = 8, kv_heads = 2, head_size = 64;
 
   /// So many sequences of one query each, with contexts from 1 up to `longest`.
@@ -27,12 +27,15 @@ struct PagedCase {
     std::vector<double> tables, starts{0};
     for (std::int64_t i = 0; i < sequences * pages; ++i) tables.push_back(static_cast<double>(i));
     for (const double count : queries) starts.push_back(starts.back() + count);
-    const CaseOperand cache = real(DType::bf16, {sequences * pages, kv_heads, page, head_size});
-    return {std::move(name),
-            {real(q, {static_cast<std::int64_t>(starts.back()), heads, head_size}), cache, cache,
-             CaseOperand{{DType::i32, {sequences, pages}}, values(std::move(tables))},
-             CaseOperand{{DType::i32, {sequences}}, values(contexts)},
-             CaseOperand{{DType::i32, {sequences + 1}}, values(std::move(starts))}}};
+    const Dims rows{sequences * pages, kv_heads, page};
+    const CaseOperand cached = real(cache, {rows[0], rows[1], rows[2], head_size});
+    Case made{std::move(name),
+              {real(q, {static_cast<std::int64_t>(starts.back()), heads, head_size}), cached, cached,
+               CaseOperand{{DType::i32, {sequences, pages}}, values(std::move(tables))},
+               CaseOperand{{DType::i32, {sequences}}, values(contexts)},
+               CaseOperand{{DType::i32, {sequences + 1}}, values(std::move(starts))}}};
+    if (byte_size(cache) == 1) made.inputs.resize(8, CaseOperand{{DType::f32, rows}, uniform(0.005, 0.01)});
+    return made;
   }
 };
 

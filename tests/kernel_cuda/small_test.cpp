@@ -116,6 +116,19 @@ void add_attention(std::vector<SmallCase>& list) {
   sequences.contexts[17] =
       700;  // longer than a share, as its own blocks see at once, and the others after they have asked for keys
   add_sequences("attention/decode", "shares", sequences);
+  for (const DType cache : {DType::i8, DType::f8_e4m3}) {
+    sequences = PagedCase::decoding(36);
+    sequences.cache = cache;
+    add_sequences("attention/decode", fmt::format("whole_spans_{}", name_of(cache)), sequences);
+    sequences.contexts[17] = 1200;
+    add_sequences("attention/decode", fmt::format("shares_{}", name_of(cache)), sequences);
+  }
+  sequences = PagedCase::decoding(20);
+  for (std::size_t i = 0; i < sequences.contexts.size(); ++i)
+    sequences.contexts[i] += 15, sequences.queries[i] = i % 4 == 0 ? 4 : 1;  // none can have more than 16
+  add_sequences("attention/decode", "several_queries_of_few_rows", sequences);
+  sequences.heads = 24;
+  add_sequences("attention/decode_shared", "several_queries", sequences);
   list.push_back({op, "attention.decode", "attention/prefill_tma", paged("prompt", bf16, {150}, {70})});
   list.push_back({op, "attention.decode", "attention/prefill_tma",
                   paged("mixed", bf16, {200, 150, 33, 40, 90, 9}, {1, 70, 0, 8, 9, 2})});

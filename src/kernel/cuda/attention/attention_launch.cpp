@@ -110,6 +110,7 @@ AttentionProblem::AttentionProblem(const Problem& p)
       kv(p.input(1).dtype),
       out(p.outputs[0].dtype),
       has_scales(paged && p.has(paged::k_scale)),
+      token_scales(has_scales && (has_token_scales(p, paged::k_scale) || has_token_scales(p, paged::v_scale))),
       has_bounds(p.has(paged ? std::size_t{paged::query_starts} : std::size_t{ragged::cu_seqlens})),
       plain(p.attributes.number("softcap") == 0 &&
             !p.has(paged ? std::size_t{paged::alibi} : std::size_t{ragged::alibi})) {

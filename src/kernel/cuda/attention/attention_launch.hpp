@@ -14,7 +14,9 @@ struct AttentionProblem {
       sequences;                                ///< tokens and sequences at the symbols' maximum
   std::int64_t block = 0, pages = 0, keys = 0;  ///< keys: most that a sequence can have
   DType q, kv, out;
-  bool has_scales, has_bounds;
+  bool has_scales;
+  bool token_scales;  ///< some scales are those of tokens, rather than of heads
+  bool has_bounds;
   bool plain;  ///< scores are dot products times the scale: neither softcap nor alibi
 
   explicit AttentionProblem(const Problem& problem);

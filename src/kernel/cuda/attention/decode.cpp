@@ -1,6 +1,6 @@
 // Host half of decoding attention: its tasks, followed by those for many queries.
 #include "base/checked.hpp"
-#include "kernel/cuda/attention/decode_shape.hpp"
+#include "kernel/cuda/attention/decode_shared.hpp"
 #include "kernel/cuda/declare.hpp"
 
 namespace cermet::cuda::attention_decode_file {
@@ -8,8 +8,13 @@ namespace {
 
 enum Programs : std::size_t { decode, first_cluster };
 
+/// Whether sequences may have several queries whose warps then share tiles of keys.
+bool may_share(const Problem& p) {
+  const AttentionProblem a(p);
+  return a.has_bounds && a.tokens > a.sequences && !decode_shared_declines(p);
+}
 /// Queries of a sequence that still count as few.
-constexpr std::int32_t most_few = 8;
+std::int32_t most_few(const Problem& p) { return may_share(p) ? most_shared_queries : 8; }
 /// Blocks of a cluster, which has one span. Tables are no longer than this for each of the blocks, nor for all: with
 /// more keys all SMs are needed, however lengths differ.
 constexpr int most_cluster_blocks = 8, fewest_cluster_blocks = 2;
@@ -19,16 +24,14 @@ constexpr int most_pieces = 16, fewest_pieces = 2;
 
 Decline declines(const Problem& p) {
   const AttentionProblem a(p);
-  if (a.kv != DType::bf16 && a.kv != DType::f16)
-    return fmt::format("a cache of {}; taken: bf16 and f16", name_of(a.kv));
-  if (p.target->compute_capability < 80) return "needs compute capability 8.0";
-  if (a.kv == DType::f16 && a.q != DType::f16)
-    return fmt::format("{} queries may not fit the f16 of the cache", name_of(a.q));
-  if (a.head_size % 8 != 0 || a.value_size % 8 != 0 || a.head_size > 128 || a.value_size > 128)
-    return fmt::format("head sizes {} and {}; taken: multiples of 8 up to 128", a.head_size, a.value_size);
+  if (Decline decline = decode_operands_decline(p)) return decline;
+  const int multiple = is_quantized_cache(a.kv) ? 16 : 8;
+  if (a.head_size % multiple != 0 || a.value_size % multiple != 0 || a.head_size > 128 || a.value_size > 128)
+    return fmt::format("head sizes {} and {}; taken: multiples of {} up to 128", a.head_size, a.value_size, multiple);
   const DecodeShape s(p);
   if (s.blocks_each == 0) return fmt::format("two stages need {} bytes of shared memory", s.shared_bytes());
-  if (!s.fits()) return "small heads, or values longer than keys, that many heads share";
+  if (!s.fits())
+    return "small heads, values longer than keys, or quantized keys for float32 queries, that many heads share";
   return attention_general_paged.declines(p);
 }
 
@@ -54,7 +57,7 @@ std::vector<int> cluster_sizes(const Problem& p, const Config& config) {
        blocks /= 2) {
     const bool is_last = run_at_once(s.most_spans(), blocks, *p.target),
                has_keys = blocks == fewest_cluster_blocks ||
-                          s.a.keys >= std::int64_t{blocks} * DecodeShape::few_cluster_warps * DecodeShape::short_tile;
+                          s.a.keys >= std::int64_t{blocks} * DecodeShape::few_cluster_warps * s.least_tile();
     if (has_keys && fits(blocks) && (varies || is_last)) sizes.push_back(blocks);
     if (is_last && has_keys) break;
   }
@@ -157,13 +160,14 @@ constexpr double cluster_cycles = 5000, share_cycles = 10500, cluster_bytes_per_
 /// Otherwise keys and values are read once.
 double cost(const Problem& p, const Config& config, const DeviceLimits& limits) {
   const DecodeShape s(p, config);
-  if (s.a.tokens > most_few * s.a.sequences) return many_query_seconds(p, limits) + limits.launch_seconds;
+  if (s.a.tokens > most_few(p) * s.a.sequences) return many_query_seconds(p, limits) + limits.launch_seconds;
   const double cycle = 1 / limits.clock_hz, bytes = cost_of(p).bytes;
   const std::vector<int> sizes = cluster_sizes(p, config);
   if (const std::size_t found = cluster_for(sizes, s.most_spans(), *p.target); found < sizes.size())
     return cluster_cycles * cycle +
            bytes / std::min(limits.read_bytes_per_second, static_cast<double>(s.most_spans() * sizes[found]) *
                                                               cluster_bytes_per_cycle * limits.clock_hz);
+  if (s.a.tokens * s.a.group() > s.a.sequences * s.rows && may_share(p)) return decode_shared_seconds(p, limits);
   const double tiles = static_cast<double>(s.most_spans()) / static_cast<double>(s.a.kv_heads);
   const double again = tiles / static_cast<double>(s.a.sequences);  // each tile of a sequence's rows reads its keys
   return share_cycles * cycle + again * bytes / (share_bandwidth * limits.read_bytes_per_second);
@@ -201,8 +205,9 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
                     .cluster = c.ranks,
                     .may_spill = beside});
   }
+  if (may_share(p)) list.push_back(DecodeSharedShape(p).program(false));
   for (Program& program :
-       s.a.tokens > most_few ? many_query_programs(p) : as_fallbacks(attention_general_paged.programs(p)))
+       s.a.tokens > most_few(p) ? many_query_programs(p) : as_fallbacks(attention_general_paged.programs(p)))
     list.push_back(std::move(program));
   return list;
 }
@@ -214,12 +219,26 @@ void run_clusters(const LaunchArgs& args, const attention::DecodeParams& p, std:
   if (spans > 0) declare_operands(args);
 }
 
-void run_few(const LaunchArgs& args, attention::DecodeParams& p, const DecodeShape& s, std::span<const int> sizes) {
+/// What a kernel launches, and in what order its programs follow each other: shares or pieces, shares beside pieces,
+/// clusters, warps that share tiles, many queries.
+struct Launches {
+  AttentionLaunch attributes;
+  DecodeShape shape;
+  std::vector<int> sizes;  ///< of clusters
+  std::int32_t most_few;
+  std::function<void(const LaunchArgs&, std::int32_t)> run_shared;  ///< may be none
+  QueriesLauncher run_many;
+};
+
+void run_few(const LaunchArgs& args, attention::DecodeParams& p, const Launches& l) {
   constexpr double log2_e = 1.4426950408889634;
+  const DecodeShape& s = l.shape;
   p.scale_log2 = static_cast<float>(p.a.scale * log2_e);
   const std::int64_t spans = AttentionLaunch::most_tiles(p.a, s.a.group(), s.rows) * s.a.kv_heads;
-  if (const std::size_t found = cluster_for(sizes, spans, args.queue->target()); found < sizes.size())
-    return run_clusters(args, p, spans, first_cluster + found, sizes[found]);
+  if (const std::size_t found = cluster_for(l.sizes, spans, args.queue->target()); found < l.sizes.size())
+    return run_clusters(args, p, spans, first_cluster + found, l.sizes[found]);
+  if (l.run_shared && std::int64_t{p.a.tokens} * s.a.group() > std::int64_t{p.a.sequences} * s.rows)
+    return l.run_shared(args, p.a.most_queries);  // sequences have several tiles of rows, if all have as many queries
   p.thread_blocks = static_cast<std::int32_t>(s.blocks(args.queue->target()));
   p.least_units = s.least_units;
   if (s.pieces > 0 && spans * s.pieces <= args.queue->target().multiprocessors)
@@ -230,33 +249,29 @@ void run_few(const LaunchArgs& args, attention::DecodeParams& p, const DecodeSha
 /// Many queries share keys better in larger tiles of rows. How many each sequence has is known on the device alone, so
 /// a batch whose sequences may differ takes two launches, of which each leaves out what the other has: one prompt in a
 /// batch must not move the decoding sequences to the prefill task.
-void launch(const LaunchArgs& args, const AttentionLaunch& attributes, const DecodeShape& s, std::span<const int> sizes,
-            const QueriesLauncher& run_many) {
-  attention::DecodeParams p{attributes.params(args), 0, 0, 0};
-  if (!p.a.aligned) return run_many(args, 0);
+void launch(const LaunchArgs& args, const Launches& l) {
+  attention::DecodeParams p{l.attributes.params(args), 0, 0, 0};
+  if (!p.a.aligned) return l.run_many(args, 0);
   if (p.a.tokens == 0) return;
   // No sequence has more where each has one at least; of those without any, one with many in their place is slower
   // here, but right.
-  const bool may_have_many = p.a.query_starts && p.a.tokens - p.a.sequences + 1 > most_few;
-  if (may_have_many && p.a.sequences == 1) return run_many(args, 0);
-  if (may_have_many) p.a.most_queries = most_few;
-  run_few(args, p, s, sizes);
-  if (may_have_many) run_many(args, most_few + 1);
-}
-
-/// Of the programs behind the kernel's own.
-QueriesLauncher bind_other_queries(const Problem& problem, std::size_t first) {
-  return AttentionProblem(problem).tokens > most_few ? bind_many_queries(problem, first)
-                                                     : bind_general_attention(problem, first);
+  const bool may_have_many = p.a.query_starts && p.a.tokens - p.a.sequences + 1 > l.most_few;
+  if (may_have_many && p.a.sequences == 1) return l.run_many(args, 0);
+  if (may_have_many) p.a.most_queries = l.most_few;
+  run_few(args, p, l);
+  if (may_have_many) l.run_many(args, l.most_few + 1);
 }
 
 Launcher bind(const Problem& problem, const Config& config) {
+  const DecodeShape shape(problem, config);
   std::vector<int> sizes = cluster_sizes(problem, config);
-  const std::size_t own = first_cluster + sizes.size() + (DecodeShape(problem, config).pieces > 0 ? 1 : 0);
-  return [attributes = AttentionLaunch(problem), shape = DecodeShape(problem, config), sizes = std::move(sizes),
-          run_many = bind_other_queries(problem, own)](const LaunchArgs& args) {
-    launch(args, attributes, shape, sizes, run_many);
-  };
+  const std::size_t shared = first_cluster + sizes.size() + (shape.pieces > 0 ? 1 : 0),
+                    many = shared + (may_share(problem) ? 1 : 0);
+  Launches launches{AttentionLaunch(problem), shape, std::move(sizes), most_few(problem), nullptr, nullptr};
+  if (may_share(problem)) launches.run_shared = bind_decode_shared(problem, shared);
+  launches.run_many =
+      shape.a.tokens > launches.most_few ? bind_many_queries(problem, many) : bind_general_attention(problem, many);
+  return [launches = std::move(launches)](const LaunchArgs& args) { launch(args, launches); };
 }
 
 }  // namespace
@@ -271,8 +286,10 @@ const Kernel attention_decode{.name = "attention.decode",
                               .bind = bind,
                               .workspace = [](const Problem& p, const Config& config, int) -> std::int64_t {
                                 const DecodeShape s(p, config);
-                                return attention::decode_scratch_bytes(static_cast<int>(s.blocks(*p.target)), s.rows,
-                                                                       static_cast<int>(s.a.value_size));
+                                const std::int64_t own = attention::decode_scratch_bytes(
+                                    static_cast<int>(s.blocks(*p.target)), s.rows, static_cast<int>(s.a.value_size));
+                                return may_share(p) ? std::max(own, DecodeSharedShape(p).scratch_bytes(*p.target))
+                                                    : own;
                               },
                               .programs = programs,
                               .configs = configs,

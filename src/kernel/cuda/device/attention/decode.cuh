@@ -96,7 +96,7 @@ struct DecodeTask {
       at.unit = 0;
       loads_ahead = stages - 1;
       Mma::pack_queries(raw_queries, queries);
-      state.clear();
+      Mma::begin_span(p, at.head, queries, state);
     } else {
       loads_left = units_left;
       page = Load::find_page(p, load_at);
@@ -108,7 +108,10 @@ struct DecodeTask {
     while (true) {
       load_next();
       if (loads_ahead < stages - 1) {
-        if (loads_ahead++ == 0) Mma::load_queries(p, at.tile, at.head, queries), state.clear();
+        if (loads_ahead++ == 0) {
+          Mma::load_queries(p, at.tile, at.head, queries);
+          Mma::begin_span(p, at.head, queries, state);
+        }
         continue;
       }
       Mainloop::wait();
@@ -128,7 +131,7 @@ struct DecodeTask {
       if (ends) {
         Scheduler::next_span(p, at);
         Mma::load_queries(p, at.tile, at.head, queries);
-        state.clear();
+        Mma::begin_span(p, at.head, queries, state);
         starts_span = true;
         first_span = false;
       } else {
@@ -138,24 +141,11 @@ struct DecodeTask {
       __syncwarp();  // all lanes have read the tile, whose stage is filled next
     }
     // Phase 4: combine
-    const bool ends_first = begin.tile.units - begin.unit <= share.end - share.begin;
-    if constexpr (Team::together) {
-      if (begin.unit > 0 && ends_first)
-        combine<C, Team>(p, begin, partials, units, share.begin - begin.unit, block, shared.outputs(0, 0));
-    } else {
-      // The span that the share begins in, where other blocks hold partials of it, and the one that it ends in, where
-      // that is another.
-#pragma unroll 1
-      for (int i = 0; i < 2; ++i) {
-        const bool is_shared = i == 0 ? begin.unit > 0 || !ends_first : !at.ends_span() && !first_span;
-        if (!is_shared) continue;
-        WorkUnit span = begin;
-        if (i == 1) span = at;
-        const int first_unit = i == 0 ? share.begin - begin.unit : share.end - 1 - at.unit;
-        combine<C, Team>(p, span, partials, units, first_unit,
-                         block_of_unit(units, first_unit + span.tile.units - 1, partials.blocks), shared.outputs(0, 0));
-      }
-    }
+    for_shared_spans<Team::together>(begin, at, share, units, partials.blocks, block, first_span,
+                                     [&](const WorkUnit& span, int first_unit, int last) {
+                                       combine<C, Team>(p, span, partials, units, first_unit, last,
+                                                        shared.outputs(0, 0));
+                                     });
   }
 
   /// With whole spans a block has so little to do that it should not wait for its parameters.

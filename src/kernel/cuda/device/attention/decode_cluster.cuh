@@ -15,6 +15,7 @@ struct DecodeCluster {
   using Params = DecodeParams;
   using Split = DecodeSplit<C, Team>;
   using Mainloop = typename Split::Mainloop;
+  using Load = typename Split::Load;
   static constexpr int ranks = C.ranks, threads = Mainloop::threads,
                        most_each = decode_inbox_each(C.rows, C.value_size, ranks);
 
@@ -31,7 +32,7 @@ struct DecodeCluster {
     const attention::Params& p = params.a;
     const int rank = static_cast<int>(item % ranks);
     Inbox& inbox = *reinterpret_cast<Inbox*>(
-        smem + decode_shared_bytes(C.head_size, C.value_size, C.tile_keys, C.warps, C.stages, C.rows));
+        smem + decode_shared_bytes(C.head_size, C.value_size, C.tile_keys, Load::bytes, C.warps, C.stages, C.rows));
     Split::prefetch_tables(p, item);
     if (Team::rank() == 0) {
       ptx::mbarrier_init(inbox.full, 1);

@@ -90,9 +90,12 @@ CERMET_DEVICE void combine_warps(const typename DecodeMainloop<C, Team>::Shared&
 #pragma unroll
     for (int n = 0; n < C.value_size / 8; ++n) {
       const float* partial = state.output[n];
-      *reinterpret_cast<Vector<float, 2>*>(own + r * exchange_row + 8 * n + 2 * (lane % 4)) =
-          C.rows == 8 ? Vector<float, 2>{partial[0] + partial[2], partial[1] + partial[3]}
-                      : Vector<float, 2>{partial[2 * h], partial[2 * h + 1]};
+      if constexpr (Mma::is_quantized)
+        Mma::store_outputs(state, n, h, [&](int d) { return own + r * exchange_row + d; });
+      else
+        *reinterpret_cast<Vector<float, 2>*>(own + r * exchange_row + 8 * n + 2 * (lane % 4)) =
+            C.rows == 8 ? Vector<float, 2>{partial[0] + partial[2], partial[1] + partial[3]}
+                        : Vector<float, 2>{partial[2 * h], partial[2 * h + 1]};
     }
   }
   Team::sync();
@@ -170,10 +173,34 @@ struct Partials {
   }
 };
 
+/// Calls combine(span, first_unit, last) for those spans of a share, from `begin` to `at`, that other items hold parts
+/// of, too: the item `last` has the last unit. `OnlyLast`: where this item is that one.
+template <bool OnlyLast, class Combine>
+CERMET_DEVICE void for_shared_spans(const WorkUnit& begin, const WorkUnit& at, const Share& share, int units,
+                                    int blocks, int block, bool one_span, Combine&& combine) {
+  const bool ends_first = begin.tile.units - begin.unit <= share.end - share.begin;
+  if constexpr (OnlyLast) {
+    if (begin.unit > 0 && ends_first) combine(begin, share.begin - begin.unit, block);
+  } else {
+    // The span that the share begins in, where other blocks hold partials of it, and the one that it ends in, where
+    // that is another.
+#pragma unroll 1
+    for (int i = 0; i < 2; ++i) {
+      const bool is_shared = i == 0 ? begin.unit > 0 || !ends_first : !at.ends_span() && !one_span;
+      if (!is_shared) continue;
+      WorkUnit span = begin;
+      if (i == 1) span = at;
+      const int first_unit = i == 0 ? share.begin - begin.unit : share.end - 1 - at.unit;
+      combine(span, first_unit, block_of_unit(units, first_unit + span.tile.units - 1, blocks));
+    }
+  }
+}
+
 /// Partials whose maxima and sums fit a warp's stages.
 template <DecodeConfig C>
-inline constexpr int most_combined = min_of(64, decode_stage_bytes(C.head_size, C.value_size, C.tile_keys) * C.stages /
-                                                    (8 * C.rows));
+inline constexpr int most_combined = min_of(64, decode_stage_bytes(C.head_size, C.value_size, C.tile_keys,
+                                                                   cached_bytes<C.kv>) *
+                                                    C.stages / (8 * C.rows));
 
 /// Combines the partials of a span, of which the item `block` holds the last, and writes its rows, unless that is for
 /// another item to do. `begin`: the span's first unit; `sums`: shared memory for the maxima and sums of

@@ -36,11 +36,11 @@ struct DecodeSplit {
   template <int Size>
   static CERMET_DEVICE void prefetch(const KeyList& list, int head, int page, int row) {
     const char* from = static_cast<const char*>(list.data) +
-                       2 * (page * list.page_stride + row * list.row_stride + head * list.head_stride);
-    if (reinterpret_cast<uintptr_t>(from) % 16 != 0 || list.row_stride % 8 != 0) return;
-    if (list.row_stride == Size) return ptx::prefetch_l2(from, 2 * Size * Load::keys);
+                       Load::bytes * (page * list.page_stride + row * list.row_stride + head * list.head_stride);
+    if (reinterpret_cast<uintptr_t>(from) % 16 != 0 || list.row_stride % (16 / Load::bytes) != 0) return;
+    if (list.row_stride == Size) return ptx::prefetch_l2(from, Load::bytes * Size * Load::keys);
 #pragma unroll 1
-    for (int r = 0; r < Load::keys; ++r) ptx::prefetch_l2(from + 2 * r * list.row_stride, 2 * Size);
+    for (int r = 0; r < Load::keys; ++r) ptx::prefetch_l2(from + Load::bytes * r * list.row_stride, Load::bytes * Size);
   }
 #endif
 
@@ -92,7 +92,7 @@ struct DecodeSplit {
     for (int i = 1; i < stages; ++i) load_next();
     typename Mma::Queries queries;
     Mma::pack_queries(raw_queries, queries);
-    state.clear();
+    Mma::begin_span(p, at.head, queries, state);
     for (; Load::first_key(at) < at.tile.end_key; ++at.unit) {
       load_next();
       Mainloop::wait();

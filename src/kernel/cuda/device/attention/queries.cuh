@@ -165,6 +165,11 @@ CERMET_DEVICE void repair(const Params& p, const ExactRow& row, Element<C.out>* 
       at = key % C.block;
       if (page < 0 || page >= p.blocks) return;
     }
+    const auto scale = [&](const KeyList& list) {
+      return !list.scale ? 1.0f
+                         : list.scale[page * list.scale_page_stride + at * list.scale_row_stride +
+                                      row.kv_head * list.scale_head_stride];
+    };
     const auto vector = [&](const KeyList& list) {
       return static_cast<const T*>(list.data) + page * list.page_stride + at * list.row_stride +
              row.kv_head * list.head_stride;
@@ -173,9 +178,10 @@ CERMET_DEVICE void repair(const Params& p, const ExactRow& row, Element<C.out>* 
     float dot = 0.0f;
 #pragma unroll 1
     for (int i = 0; i < C.head_size; ++i) dot = fmaf(to_float(q[i]), to_float(k[i]), dot);
-    const float weight =
-        expf(operands.change(score_of(p, dot, slope, row.position - key), row.head, row.token, key) - base);
+    if constexpr (sizeof(T) == 1) dot *= scale(p.k);
+    float weight = expf(operands.change(score_of(p, dot, slope, row.position - key), row.head, row.token, key) - base);
     if (Operands::skips_zeros && weight == 0.0f) continue;
+    if constexpr (sizeof(T) == 1) weight *= scale(p.v);
     sum = fmaf(weight, to_float(vector(p.v)[d]), sum);
   }
   o[d] = from_float<Element<C.out>>(sum * row.factor);

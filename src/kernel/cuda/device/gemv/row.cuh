@@ -6,6 +6,7 @@
 //   lane l of the warp has     bytes 16 l .. 16 l + 16 of each piece, and the elements of x that they multiply
 #pragma once
 
+#include "kernel/cuda/device/f16_pairs.cuh"
 #include "kernel/cuda/device/gemv/gemv.hpp"
 #include "kernel/cuda/device/team.cuh"
 #include "kernel/cuda/device/types.cuh"
@@ -40,24 +41,6 @@ CERMET_DEVICE void to_pair(uint32_t packed, float& low, float& high, bf16) {
 CERMET_DEVICE void to_pair(uint32_t packed, float& low, float& high, f16) {
   low = to_float(f16{static_cast<uint16_t>(packed)});
   high = to_float(f16{static_cast<uint16_t>(packed >> 16)});
-}
-/// Four fp8 as two registers of f16 pairs, exactly.
-CERMET_DEVICE void to_f16_pairs(uint32_t packed, uint32_t& low, uint32_t& high, f8_e4m3) {
-#if CERMET_ARCH >= 890
-  asm("{\n .reg .b16 a, b;\n mov.b32 {a, b}, %2;\n cvt.rn.f16x2.e4m3x2 %0, a;\n cvt.rn.f16x2.e4m3x2 %1, b;\n}"
-      : "=r"(low), "=r"(high)
-      : "r"(packed));
-#else
-  const auto half = [](uint32_t byte) -> uint32_t {
-    return from_float<f16>(to_float(f8_e4m3{static_cast<uint8_t>(byte)})).bits;
-  };
-  low = half(packed) | half(packed >> 8) << 16;
-  high = half(packed >> 16) | half(packed >> 24) << 16;
-#endif
-}
-CERMET_DEVICE void to_f16_pairs(uint32_t packed, uint32_t& low, uint32_t& high, f8_e5m2) {
-  low = __byte_perm(packed, 0, 0x1404);  // each byte is the upper half of an f16
-  high = __byte_perm(packed, 0, 0x3424);
 }
 
 /// The elements of a lane's piece as float32, exactly.
