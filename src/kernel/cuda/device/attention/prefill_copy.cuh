@@ -54,10 +54,10 @@ CERMET_DEVICE void copy_queries(char* to, const void* any, Address&& address) {
 }
 
 /// How a team copies `Count` rows of `Size` elements of a sequence and head. `Block`: tokens of a page, 0 where keys
-/// are not paged.
-template <int Size, int Count, class Team, int Block>
+/// are not paged. `Bytes`: of an element.
+template <int Size, int Count, class Team, int Block, int Bytes = 2>
 struct KeyCopy {
-  static constexpr int chunks = Size / 8, passes = static_cast<int>(div_up(Count * chunks, Team::size)),
+  static constexpr int chunks = Size * Bytes / 16, passes = static_cast<int>(div_up(Count * chunks, Team::size)),
                        step = Team::size / chunks;
   static constexpr bool even =
       Team::size % chunks == 0 && Count % step == 0;  ///< a thread has the same chunk of rows that are `step` apart
@@ -100,15 +100,15 @@ struct KeyCopy {
   static CERMET_DEVICE void copy(const KeyList& list, const Sequence& s, int head, int first,
                                  const int (&pages)[passes], char* to) {
     const char* base = static_cast<const char*>(list.data) +
-                       2 * (head * list.head_stride + (Block == 0 ? s.key_begin * list.row_stride : 0));
+                       Bytes * (head * list.head_stride + (Block == 0 ? s.key_begin * list.row_stride : 0));
 #pragma unroll
     for (int i = 0; i < passes; ++i) {
       const int key = first + row(i);
       if (!even && row(i) >= Count) continue;
       const int64_t offset = Block != 0 ? pages[i] * list.page_stride + key % (Block != 0 ? Block : 1) * list.row_stride
                                         : key * list.row_stride;
-      ptx::cp_async<16>(to + Rows::offset(row(i), chunk(i)), pages[i] >= 0 ? base + 2 * offset + 16 * chunk(i) : base,
-                        pages[i] >= 0 ? 16 : 0);
+      ptx::cp_async<16>(to + Rows::offset(row(i), chunk(i)),
+                        pages[i] >= 0 ? base + Bytes * offset + 16 * chunk(i) : base, pages[i] >= 0 ? 16 : 0);
     }
   }
 };
