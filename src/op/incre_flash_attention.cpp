@@ -94,7 +94,7 @@ void reference(const ReferenceCall& call) {
 struct Sizes {
   std::int64_t heads = 4, kv_heads = 2, d = 16, dv = 16, block = 8;
   DType q = DType::f32, cache = DType::f32;
-  bool aligned = false;  ///< rows of q and keys are multiples of 8 elements apart, as tiled kernels need them
+  bool aligned = false;  ///< rows of q and keys are multiples of 16 bytes apart, as tiled kernels need them
 };
 
 /// Sequences with these contexts, one query each or as many as `queries` says; every table names other blocks, the
@@ -119,12 +119,93 @@ Case make_case(std::string case_name, const Sizes& s, const std::vector<std::int
   };
   Case c{std::move(case_name), {}, std::move(attributes)};
   c.inputs = {CaseOperand{{s.q, {tokens, s.heads, s.d}}, normal(), s.aligned ? 8 : 3},
-              CaseOperand{{s.cache, cache(s.d)}, normal(), s.aligned ? 8 : 2}, CaseOperand{{s.cache, cache(s.dv)}},
+              CaseOperand{{s.cache, cache(s.d)}, normal(), s.aligned ? 16 / byte_size(s.cache) : 2},
+              CaseOperand{{s.cache, cache(s.dv)}},
               CaseOperand{{DType::i32, {sequences, pages}}, values(std::move(tables)), 1},
               CaseOperand{{DType::i32, {sequences}}, values(std::move(lens))}};
   if (!queries.empty()) c.inputs.push_back(CaseOperand{{DType::i32, {sequences + 1}}, values(std::move(starts))});
   c.inputs.resize(alibi + 1);
   return c;
+}
+
+/// Scales of a head or of a token for a quantized cache.
+void add_scales(Case& c, bool per_token) {
+  const DType cache = c.inputs[k_cache]->type.dtype;
+  const Dims& dims = c.inputs[k_cache]->type.dims;
+  const KvCacheAxes axes(c.attributes.find("layout") ? std::get<std::string>(*c.attributes.find("layout")) : "hnd");
+  for (const std::size_t cached : {k_cache, v_cache}) {
+    if (cache == DType::i8) c.inputs[cached]->fill = integers(-128, 127);
+    c.inputs[cached - k_cache + k_scale] = CaseOperand{
+        {DType::f32, per_token ? Dims{dims[0], dims[1], dims[2]} : Dims{dims[static_cast<std::size_t>(axes.heads)]}},
+        cache == DType::i8 ? uniform(0.005, 0.01) : uniform(0.5, 1)};
+  }
+}
+
+/// Head sizes beyond 192, values that are narrower than keys, and pages of one token.
+void add_wide_tiles(std::vector<Case>& list) {
+  using Lengths = std::vector<std::int64_t>;
+  for (const DType t : {DType::bf16, DType::f16}) {
+    Sizes s{.heads = 4, .kv_heads = 2, .block = 16, .q = t, .cache = t, .aligned = true};
+    const auto add = [&](std::string_view case_name, std::int64_t d, std::int64_t dv, const Lengths& contexts,
+                         const Lengths& queries, Attributes attributes = {}) {
+      s.d = d, s.dv = dv;
+      list.push_back(
+          make_case(fmt::format("tiles_{}_{}", case_name, name_of(t)), s, contexts, queries, std::move(attributes)));
+    };
+    add("prefill_256", 256, 256, {90, 0, 30}, {80, 1, 20}, {{"return_lse", true}, {"window", std::int64_t{50}}});
+    add("decode_256", 256, 256, {90, 30}, {1, 3});
+    add("prefill_192", 192, 128, {50, 30}, {40, 20});
+    add("prefill_odd_wide", 232, 248, {50}, {40});
+    add("prefill_512", 512, 512, {70, 20}, {40, 20}, {{"return_lse", true}});
+    s.kv_heads = 1;
+    add("prefill_mla", 576, 512, {40, 9}, {12, 9}, {{"layout", "nhd"}});
+    list.back().inputs[sinks] = CaseOperand{{DType::f32, {s.heads}}, normal(2)};
+    s.block = 1;
+    add("prefill_tokens", 64, 64, {70, 20}, {40, 20});
+    add("decode_tokens", 128, 128, {70, 20}, {1, 1});
+    if (t == DType::bf16) s.q = DType::f32;
+    add("prefill_512_mixed", 512, 512, {40}, {20}, {{"softcap", 4.0}});
+  }
+}
+
+/// Quantized caches with rows that tiled kernels take.
+void add_quantized_tiles(std::vector<Case>& list) {
+  using Lengths = std::vector<std::int64_t>;
+  struct Shape {
+    std::string_view name;
+    DType q;
+    std::int64_t kv_heads, d, dv, block;
+    bool biased;
+  };
+  for (const DType cache : {DType::i8, DType::f8_e4m3, DType::f8_e5m2})
+    for (const bool per_token : {false, true})
+      for (const Shape& shape : {Shape{"prefill", DType::bf16, 2, 64, 64, 16, false},
+                                 Shape{"prefill_f16", DType::f16, 2, 128, 112, 20, false},
+                                 Shape{"prefill_f32", DType::f32, 1, 80, 80, 1, true},
+                                 Shape{"prefill_256", DType::bf16, 2, 256, 256, 16, false},
+                                 Shape{"prefill_mla", DType::f16, 1, 576, 512, 16, true}}) {
+        const Sizes s{.heads = 4,
+                      .kv_heads = shape.kv_heads,
+                      .d = shape.d,
+                      .dv = shape.dv,
+                      .block = shape.block,
+                      .q = shape.q,
+                      .cache = cache,
+                      .aligned = true};
+        const bool wide = shape.d > 128;
+        Case c = make_case(
+            fmt::format("tiles_{}_{}_{}", shape.name, name_of(cache), per_token ? "token" : "head"), s,
+            wide ? Lengths{40, 9} : Lengths{90, 0, 30}, wide ? Lengths{20, 9} : Lengths{70, 2, 20},
+            {{"return_lse", true}, {"softcap", shape.biased ? 4.0 : 0.0}, {"layout", shape.biased ? "nhd" : "hnd"}});
+        add_scales(c, per_token);
+        if (shape.biased) c.inputs[alibi] = CaseOperand{{DType::f32, {s.heads}}, uniform(0.01, 0.5)};
+        if (cache != DType::i8 && !wide) {  // a value that not every query may see
+          std::vector<double> fill(static_cast<std::size_t>(shape.dv * 60), 1.5);
+          fill[static_cast<std::size_t>(shape.dv * 40 + 5)] = NAN;
+          c.inputs[v_cache]->fill = values(std::move(fill));
+        }
+        list.push_back(std::move(c));
+      }
 }
 
 /// 16-bit caches with head sizes that tiled kernels take: one query each, a few, and many.
@@ -215,6 +296,8 @@ void add_variants(std::vector<Case>& list) {
 std::vector<Case> cases() {
   std::vector<Case> list;
   add_tiles(list);
+  add_wide_tiles(list);
+  add_quantized_tiles(list);
   // Enough rows for every SM of a large GPU to have several tiles.
   list.push_back(make_case("tiles_blocks",
                            {.heads = 32,
@@ -234,13 +317,7 @@ std::vector<Case> cases() {
     for (const bool per_token : {false, true}) {
       Case c = make_case(fmt::format("{}_{}_scales", name_of(cache), per_token ? "token" : "head"),
                          {.q = DType::bf16, .cache = cache}, {19, 33}, {3, 9});
-      const Dims& dims = c.inputs[k_cache]->type.dims;
-      for (const std::size_t cached : {k_cache, v_cache}) {
-        if (cache == DType::i8) c.inputs[cached]->fill = integers(-128, 127);
-        c.inputs[cached - k_cache + k_scale] =
-            CaseOperand{{DType::f32, per_token ? Dims{dims[0], dims[1], dims[2]} : Dims{dims[1]}},
-                        cache == DType::i8 ? uniform(0.005, 0.01) : uniform(0.5, 1)};
-      }
+      add_scales(c, per_token);
       list.push_back(std::move(c));
     }
   for (std::int64_t d : {1, 8, 24, 40, 80, 128, 256})

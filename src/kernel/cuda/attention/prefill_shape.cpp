@@ -147,8 +147,7 @@ ConfigSpace prefill_tile_space(const Problem& p) {
   space.add(ConfigField::range("stages", 2, 4).with_usual(usual_stages));
   if (wide) {
     space.add(ConfigField::set("row_warps", {1, 2, 4}).with_usual(usual_row_warps));
-    space.add(
-        ConfigField::set("column_warps", {1, 2}).with_usual(least_column_warps(AttentionProblem(p))));
+    space.add(ConfigField::set("column_warps", {1, 2}).with_usual(least_column_warps(AttentionProblem(p))));
   }
   space.constrain("registers hold the results of warp_rows rows", [p](const Config& c) {
     const PrefillShape shape(p, c);
@@ -182,7 +181,8 @@ std::int64_t resident_blocks(const Problem& p, const PrefillShape& s) {
 /// operations in a cycle as those of 64; and widening keys of 8 bits to take a quarter of the time.
 double prefill_tile_cost(const Problem& p, const Config& config, const DeviceLimits& limits) {
   const PrefillShape s(p, config);
-  const double operations = 2 * s.tile.parts() * static_cast<double>(s.a.head_size) + 4 * static_cast<double>(s.a.value_size),
+  const double operations =
+                   2 * s.tile.parts() * static_cast<double>(s.a.head_size) + 4 * static_cast<double>(s.a.value_size),
                width = std::max(s.a.head_size, s.a.value_size) <= 128 ? 1 : operations / 384,
                work = width * (s.tile.widens() ? 1.25 : 1);
   const AttentionTiles tiles = attention_tiles(p, s.rows());

@@ -71,6 +71,18 @@ struct PrefillTask {
     }
   }
 
+  /// Passes of a copy at a time: all, or four where results leave no more registers.
+  template <class OneCopy>
+  static constexpr int group = C.value_size <= 192 ? OneCopy::passes : min_of(4, OneCopy::passes);
+  template <class OneCopy, class Body>
+  static CERMET_DEVICE void each_group(Body&& body) {
+#pragma unroll 1
+    for (int base = 0; base < OneCopy::passes; base += group<OneCopy>) {
+      int pages[group<OneCopy>];
+      body(pages, base);
+    }
+  }
+
   template <class Team>
   static CERMET_DEVICE void copy_stage(Team, const attention::Params& p, const Sequence& s, int head, int first,
                                        Visible seen, char* stage, bool& broken) {
@@ -78,17 +90,18 @@ struct PrefillTask {
     using OfValues = Copy<C.value_size, Team>;
     using KeyRows = CopiedRows<K, C.head_size>;
     using ValueRows = CopiedRows<V, C.value_size>;
-    int pages[OfKeys::passes];
-    OfKeys::find_pages(p, s, first, seen, pages, broken);
-    OfKeys::template copy<KeyRows>(p.k, s, head, first, pages, stage);
     char* values = stage + (C.widens() ? keys * C.head_size : K::bytes);
-    if constexpr (!C.values_in_keys && C.head_size == C.value_size) {
-      OfValues::template copy<ValueRows>(p.v, s, head, first, pages, values);
-    } else if constexpr (!C.values_in_keys) {
-      int value_pages[OfValues::passes];
-      OfValues::find_pages(p, s, first, seen, value_pages, broken);
-      OfValues::template copy<ValueRows>(p.v, s, head, first, value_pages, values);
-    }
+    constexpr bool alike = !C.values_in_keys && C.head_size == C.value_size;
+    each_group<OfKeys>([&](int(&pages)[group<OfKeys>], int base) {
+      OfKeys::find_pages(p, s, first, seen, pages, broken, base);
+      OfKeys::template copy<KeyRows>(p.k, s, head, first, pages, stage, base);
+      if constexpr (alike) OfValues::template copy<ValueRows>(p.v, s, head, first, pages, values, base);
+    });
+    if constexpr (!C.values_in_keys && !alike)
+      each_group<OfValues>([&](int(&pages)[group<OfValues>], int base) {
+        OfValues::find_pages(p, s, first, seen, pages, broken, base);
+        OfValues::template copy<ValueRows>(p.v, s, head, first, pages, values, base);
+      });
     if constexpr (C.token_scales) {
       copy_scales<Team>(p, p.k, s, head, first, seen, scales_in(stage));
       copy_scales<Team>(p, p.v, s, head, first, seen, scales_in(stage) + keys);
