@@ -18,6 +18,13 @@ void check_parameters(const cuda::Program& program, const std::vector<std::uint3
        program.header, program.foreign->entry, fmt::join(wanted, ", "), fmt::join(found, ", "));
 }
 
+/// What a device loads: machine code, or PTX where launches are interpreted.
+std::string architecture_of(const Device& device) {
+  const std::string native = device.target()->architecture();
+  const bool interprets = device.kind() == DeviceKind::null && device.computes();
+  return interprets ? "compute" + native.substr(native.find('_')) : native;
+}
+
 }  // namespace
 
 ProgramReport ProgramStore::prepare(std::span<const cuda::Program> programs) {
@@ -29,7 +36,7 @@ ProgramReport ProgramStore::prepare(std::span<const cuda::Program> programs) {
   ProgramReport report;
   if (missing_set.empty()) return report;
   const std::vector<cuda::Program> missing(missing_set.begin(), missing_set.end());
-  const std::vector<jit::Image> images = jit::build(missing, device_->target()->architecture());
+  const std::vector<jit::Image> images = jit::build(missing, architecture_of(*device_));
   for (std::size_t i = 0; i < missing.size(); ++i) {
     const cuda::Program& program = missing[i];
     (images[i].from_cache ? report.from_cache : report.compiled) += 1;

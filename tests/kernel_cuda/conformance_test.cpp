@@ -32,7 +32,7 @@ TEST_P(CudaConformance, EveryCase) {
             << op.name << " case " << cases.recipes[c].name << ", kernel " << kernel->name << ", rows " << padding
             << " elements apart";
     }
-    EXPECT_EQ(taken == 0, is_for_cpus(cases.data[c].problem))
+    EXPECT_TRUE(std::getenv("CERMET_TEST_KERNEL") || (taken == 0) == is_for_cpus(cases.data[c].problem))
         << op.name << " case " << cases.recipes[c].name << ": " << taken << " kernels take it";
   }
 }

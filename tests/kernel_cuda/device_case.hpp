@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 
 #include "device/cuda/plugin.hpp"
@@ -11,14 +12,19 @@
 #include "op/schema/operator.hpp"
 #include "op/schema/reference.hpp"
 #include "select/device_case_run.hpp"
+#include "tests/emulator/emulated_device.hpp"
 #include "tests/kernel_cuda/recorded_launches.hpp"
 
 namespace cermet {
 
-/// One GPU for all tests of the program; null, with a reason, where there is none.
+/// One GPU for all tests of the program, or what stands for it (tests/emulator); null, with a reason, where there is
+/// none.
 struct TestDevice {
-  std::string reason = cuda::unavailable_reason();
-  std::unique_ptr<Device> device = reason.empty() ? make_device("cuda") : nullptr;
+  std::optional<emulator::Mode> emulated = emulator::mode_from_environment();
+  std::string reason = emulated ? "" : cuda::unavailable_reason();
+  std::unique_ptr<Device> device = emulated         ? emulator::make_emulated_device(*emulated)
+                                   : reason.empty() ? make_device("cuda")
+                                                    : nullptr;
   std::unique_ptr<Stream> stream = device ? device->make_stream() : nullptr;
   std::optional<ProgramStore> programs;
   ThreadPool pool{1};
@@ -36,11 +42,17 @@ struct TestDevice {
 /// Bytes from the first to the last element of a view.
 inline std::int64_t extent_bytes(const TensorView& view) { return byte_range(view).bytes; }
 
+/// Whether a name contains what an environment variable has, where it is set: CERMET_TEST_KERNEL, CERMET_TEST_CASE.
+inline bool is_chosen(std::string_view name, const char* variable) {
+  const char* const wanted = std::getenv(variable);
+  return !wanted || name.find(wanted) != std::string_view::npos;
+}
+
 /// Kernels of an operator without those in CERMET_DISABLE_KERNELS.
 inline std::vector<const Kernel*> enabled_kernels_of(OpKind op) {
   std::vector<const Kernel*> list;
   for (const Kernel* kernel : cuda::kernels_of(op))
-    if (!is_disabled(kernel->name)) list.push_back(kernel);
+    if (!is_disabled(kernel->name) && is_chosen(kernel->name, "CERMET_TEST_KERNEL")) list.push_back(kernel);
   return list;
 }
 
