@@ -6,7 +6,7 @@ cermet=${CERMET:-build/bin/cermet}
 row() {
   echo "# $1"
   shift
-  "$cermet" bench op "$@" --device cuda --seconds 0.3 --quiet || exit 1
+  "$cermet" bench op "$@" --device "${DEVICE:-cuda}" --seconds 0.3 --quiet || exit 1
 }
 ragged() {  # name, heads, key-value heads, head size, value size, configuration
   row "$1" flash_attention --kernel attention.prefill_ragged ${6:+--config "$6"} \
@@ -20,7 +20,8 @@ paged() {  # name, queries, heads, key-value heads, head size, value size, type 
 ragged "D128" 32 8 128 128
 ragged "D192, values of 128" 32 8 192 128
 ragged "D256" 16 4 256 256
-ragged "D256, two warps for the rows" 16 4 256 256 "warp_rows=16 keys=32 column_warps=2"
+ragged "D256, one warp for all columns" 16 4 256 256 "warp_rows=16 keys=32 column_warps=1"
+ragged "D256, 32 rows a block" 16 4 256 256 "warp_rows=16 keys=32 row_warps=2"
 ragged "D512" 8 2 512 512
 paged "MLA, values apart" 2048 16 1 576 512 bf16
 paged "D128, bf16 cache" 4096 32 8 128 128 bf16

@@ -12,8 +12,7 @@ namespace {
 namespace paged = op::incre_flash_attention;
 
 const Kernel& kernel_named(OpKind op) {
-  const char* name =
-      op == OpKind::incre_flash_attention ? "attention.prefill_paged" : "attention.prefill_ragged";
+  const char* name = op == OpKind::incre_flash_attention ? "attention.prefill_paged" : "attention.prefill_ragged";
   const auto kernels = cuda::kernels_of(op);
   return **std::ranges::find(kernels, name, &Kernel::name);
 }
@@ -22,7 +21,8 @@ const Kernel& kernel_named(OpKind op) {
 std::vector<Case> tile_cases(OpKind op) {
   std::vector<Case> list;
   for (Case& c : definition(op).cases())
-    if (c.name.starts_with(op == OpKind::incre_flash_attention ? "tiles_prefill" : "tiles_")) list.push_back(std::move(c));
+    if (c.name.starts_with(op == OpKind::incre_flash_attention ? "tiles_prefill" : "tiles_"))
+      list.push_back(std::move(c));
   return list;
 }
 
@@ -36,7 +36,7 @@ Case case_named(OpKind op, std::string_view name) {
 TEST(PrefillTiles, TakeEveryCaseOnEveryCardThatHasTheTypeAndTheMemory) {
   for (const OpKind op : {OpKind::flash_attention, OpKind::incre_flash_attention}) {
     const std::vector<Case> cases = tile_cases(op);
-    EXPECT_GE(cases.size(), op == OpKind::flash_attention ? 25u : 60u);
+    EXPECT_GE(cases.size(), op == OpKind::flash_attention ? 25u : 45u);
     for (const int compute_capability : {75, 80, 86, 89, 90}) {
       const auto device = make_null_device(compute_capability);
       for (const Case& c : cases) {
@@ -45,7 +45,7 @@ TEST(PrefillTiles, TakeEveryCaseOnEveryCardThatHasTheTypeAndTheMemory) {
           EXPECT_EQ(reason, std::nullopt) << c.name << " on " << compute_capability;
         } else if (reason) {
           EXPECT_TRUE(reason->find("bf16 needs compute capability 8.0") != std::string::npos ||
-                      reason->find("do not fit shared memory") != std::string::npos)
+                      reason->find("shared memory") != std::string::npos)
               << c.name << ": " << *reason;
         }
       }

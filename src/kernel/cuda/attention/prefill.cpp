@@ -45,13 +45,6 @@ double hopper_cost(const Problem& p, const Config& config, const DeviceLimits& l
   return attention_seconds(p, 64 * hopper_warpgroups(p, config), hopper_cycles, limits);
 }
 
-/// One, and one for values that are the first columns of the keys.
-std::vector<PrefillShape> shapes_of(const Problem& p, const Config& config) {
-  std::vector<PrefillShape> list{PrefillShape(p, config)};
-  if (may_have_values_in_keys(p)) list.emplace_back(p, config, true);
-  return list;
-}
-
 Program tile_program(const PrefillShape& s) {
   return {
       .header = "kernel/cuda/device/attention/prefill.cuh",
@@ -93,26 +86,33 @@ bool has_values_in_keys(const attention::Params& p) {
          p.k.head_stride == p.v.head_stride;
 }
 
-/// Launches program `first`, of tiles of rows[0] rows, or the next one, of rows[1], where values are the first columns
-/// of the keys; the general task follows.
-QueriesLauncher bind_tiles(const Problem& p, std::size_t first, std::vector<std::int64_t> rows) {
-  return [launch = AttentionLaunch(p), group = AttentionProblem(p).group(), rows, first,
-          run_general = bind_general_attention(p, first + rows.size())](const LaunchArgs& args,
-                                                                        std::int32_t least_queries) {
+/// Row tiles of a program, and whether it is for values that are the first columns of the keys.
+struct RowTiles {
+  std::int64_t rows;
+  bool values_in_keys = false;
+};
+
+/// Launches the last of the programs `first` on that suits the values; the general task follows them.
+QueriesLauncher bind_tiles(const Problem& p, std::size_t first, const std::vector<RowTiles>& programs) {
+  return [launch = AttentionLaunch(p), group = AttentionProblem(p).group(), first, programs,
+          run_general = bind_general_attention(p, first + programs.size())](const LaunchArgs& args,
+                                                                            std::int32_t least_queries) {
     attention::PrefillParams params{launch.params(args, least_queries), 0, 0};
-    if (!params.a.aligned) return run_general(args, least_queries);
+    std::size_t which = programs.size();
+    while (which > 0 && programs[which - 1].values_in_keys && !has_values_in_keys(params.a)) --which;
+    if (!params.a.aligned || which == 0) return run_general(args, least_queries);
     constexpr double log2_e = 1.4426950408889634;
     params.scale_log2 = static_cast<float>(params.a.scale * log2_e);
-    const std::size_t which = rows.size() > 1 && has_values_in_keys(params.a) ? 1 : 0;
-    params.tiles = narrow(AttentionLaunch::most_tiles(params.a, group, rows[which]), "attention", "tiles");
-    args.queue->run(first + which, std::int64_t{params.tiles} * params.a.kv_heads, params);
+    params.tiles = narrow(AttentionLaunch::most_tiles(params.a, group, programs[which - 1].rows), "attention", "tiles");
+    args.queue->run(first + which - 1, std::int64_t{params.tiles} * params.a.kv_heads, params);
     if (params.tiles > 0) declare_operands(args);
   };
 }
 QueriesLauncher bind_shapes(const Problem& p, std::size_t first, const Config& config) {
-  std::vector<std::int64_t> rows;
-  for (const PrefillShape& shape : shapes_of(p, config)) rows.push_back(shape.rows());
-  return bind_tiles(p, first, std::move(rows));
+  std::vector<RowTiles> programs;
+  for (const PrefillShape& shape : prefill_shapes(p, config))
+    programs.push_back({shape.rows(), shape.tile.values_in_keys});
+  return bind_tiles(p, first, programs);
 }
 
 Launcher for_all_sequences(QueriesLauncher run) {
@@ -122,11 +122,11 @@ Launcher bind_prefill_tile(const Problem& p, const Config& config) {
   return for_all_sequences(bind_shapes(p, 0, config));
 }
 Launcher bind_hopper(const Problem& p, const Config& config) {
-  return for_all_sequences(bind_tiles(p, 0, {64 * hopper_warpgroups(p, config)}));
+  return for_all_sequences(bind_tiles(p, 0, {{64 * hopper_warpgroups(p, config)}}));
 }
 std::vector<Program> prefill_tile_programs(const Problem& p, const Config& config) {
   std::vector<Program> list;
-  for (const PrefillShape& shape : shapes_of(p, config)) list.push_back(tile_program(shape));
+  for (const PrefillShape& shape : prefill_shapes(p, config)) list.push_back(tile_program(shape));
   return with_general(std::move(list), p);
 }
 std::vector<Program> hopper_programs(const Problem& p, const Config& config) {
@@ -176,7 +176,7 @@ double many_query_seconds(const Problem& p, const DeviceLimits& limits) {
 
 QueriesLauncher bind_many_queries(const Problem& p, std::size_t first) {
   using namespace attention_prefill_file;
-  if (!hopper_declines(p)) return bind_tiles(p, first, {64 * hopper_warpgroups(p, {})});
+  if (!hopper_declines(p)) return bind_tiles(p, first, {{64 * hopper_warpgroups(p, {})}});
   if (!prefill_tile_declines(p)) return bind_shapes(p, first, {});
   return bind_general_attention(p, first);
 }

@@ -20,8 +20,8 @@ DType tile_type(const Problem& p, const AttentionProblem& a) {
   return a.q == DType::f16 && !has_scales_of_tokens(p, a) ? DType::f16 : DType::bf16;
 }
 
-/// Warps that share rows: registers of one hold the results of 16 rows for 256 columns.
-int least_column_warps(const AttentionProblem& a) { return a.value_size > 256 ? 2 : 1; }
+/// Warps that share rows: 255 registers hold 16 rows of 192 results, beside scores and addresses.
+int usual_column_warps(const AttentionProblem& a) { return a.value_size > 192 ? 2 : 1; }
 
 /// Problems whose tiles were measured on an H200 have the space that was searched there.
 bool is_wide(const Problem& p) {
@@ -29,10 +29,9 @@ bool is_wide(const Problem& p) {
   return std::max(a.head_size, a.value_size) > 192 || is_quantized(a.kv);
 }
 
-/// Why registers cannot hold a tile, or nothing.
+/// Whether they do; with some spills, which a tuner finds out by measuring, up to 256.
 bool has_registers(const AttentionProblem& a, const attention::PrefillConfig& t) {
-  if (t.column_warps < least_column_warps(a)) return false;
-  if (t.column_warps == 2 && (a.head_size % 32 != 0 || a.value_size % 32 != 0)) return false;
+  if (t.column_warps == 1 && a.value_size > 256) return false;
   return t.warp_rows == 16 || (t.column_warps == 1 && std::max(a.head_size, a.value_size) <= 64);
 }
 
@@ -58,9 +57,7 @@ Decline prefill_tile_declines(const Problem& p) {
   if (a.head_size % step != 0 || a.value_size % step != 0 || a.head_size > 576 || a.value_size > 512)
     return fmt::format("head sizes {} and {}; taken: multiples of {} up to 576 and 512", a.head_size, a.value_size,
                        step);
-  if (a.value_size > 256 && (a.head_size % 32 != 0 || a.value_size % 32 != 0))
-    return fmt::format("head sizes {} and {}; taken beyond 256: multiples of 32", a.head_size, a.value_size);
-  if (PrefillShape(p).tile.keys == 0) return "tiles of 16 rows and 16 keys do not fit shared memory";
+  if (prefill_shapes(p).empty()) return "tiles of 16 rows and 16 keys do not fit shared memory";
   return a.paged ? attention_general_paged.declines(p) : attention_general_ragged.declines(p);
 }
 
@@ -76,7 +73,7 @@ PrefillShape::PrefillShape(const Problem& p, const Config& config, bool values_i
           .plain = a.plain,
           .token_scales = has_scales_of_tokens(p, a),
           .values_in_keys = values_in_keys,
-          .column_warps = least_column_warps(a),
+          .column_warps = usual_column_warps(a),
           .warp_rows = 16,
           .keys = 0,
           .stages = usual_stages,
@@ -113,15 +110,18 @@ PrefillShape::PrefillShape(const Problem& p, const Config& config, bool values_i
   [[maybe_unused]] const bool found = choose(4, {64, 32}) || choose(4, {16}) || choose(2, {32, 16}) || choose(1, {16});
 }
 
-bool may_have_values_in_keys(const Problem& p) {
+std::vector<PrefillShape> prefill_shapes(const Problem& p, const Config& config) {
   const AttentionProblem a(p);
-  return a.paged && a.value_size > 256 && a.value_size <= a.head_size;
+  std::vector<PrefillShape> list{PrefillShape(p, config)};
+  if (a.paged && a.value_size > 256 && a.value_size <= a.head_size) list.emplace_back(p, config, true);
+  std::erase_if(list, [](const PrefillShape& shape) { return shape.tile.keys == 0; });
+  return list;
 }
 
 /// Rows of a warp that registers hold, with the tiles of keys that shared memory does.
 std::vector<Config> prefill_tile_configs(const Problem& p) {
   const bool wide = is_wide(p);
-  const int columns = least_column_warps(AttentionProblem(p));
+  const int other_columns = 3 - usual_column_warps(AttentionProblem(p));
   std::vector<Config> list(1);
   const auto add = [&](Config config) {
     const PrefillShape shape(p, config);
@@ -134,7 +134,7 @@ std::vector<Config> prefill_tile_configs(const Problem& p) {
   add({{"warp_rows", 16}, {"keys", 16}});
   for (const int keys : {32, 16}) {
     add({{"warp_rows", 16}, {"keys", keys}, {"row_warps", 2}});
-    if (columns == 1) add({{"warp_rows", 16}, {"keys", keys}, {"column_warps", 2}});
+    add({{"warp_rows", 16}, {"keys", keys}, {"column_warps", other_columns}});
   }
   return list;
 }
@@ -147,7 +147,7 @@ ConfigSpace prefill_tile_space(const Problem& p) {
   space.add(ConfigField::range("stages", 2, 4).with_usual(usual_stages));
   if (wide) {
     space.add(ConfigField::set("row_warps", {1, 2, 4}).with_usual(usual_row_warps));
-    space.add(ConfigField::set("column_warps", {1, 2}).with_usual(least_column_warps(AttentionProblem(p))));
+    space.add(ConfigField::set("column_warps", {1, 2}).with_usual(usual_column_warps(AttentionProblem(p))));
   }
   space.constrain("registers hold the results of warp_rows rows", [p](const Config& c) {
     const PrefillShape shape(p, c);
@@ -180,7 +180,7 @@ std::int64_t resident_blocks(const Problem& p, const PrefillShape& s) {
 /// and are taken to be no faster. Heads wider than 128, which were not measured either, are assumed to do as many
 /// operations in a cycle as those of 64; and widening keys of 8 bits to take a quarter of the time.
 double prefill_tile_cost(const Problem& p, const Config& config, const DeviceLimits& limits) {
-  const PrefillShape s(p, config);
+  const PrefillShape s = prefill_shapes(p, config).front();
   const double operations =
                    2 * s.tile.parts() * static_cast<double>(s.a.head_size) + 4 * static_cast<double>(s.a.value_size),
                width = std::max(s.a.head_size, s.a.value_size) <= 128 ? 1 : operations / 384,

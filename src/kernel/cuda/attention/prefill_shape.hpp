@@ -19,9 +19,9 @@ struct PrefillShape {
   std::int64_t rows() const { return tile.rows(); }
 };
 
-/// Whether launches may have values that are the first columns of the keys and then run a program of their own: where
-/// copying keys twice costs most.
-bool may_have_values_in_keys(const Problem& problem);
+/// Those that fit: for any launch, and for launches whose values are in their keys, where copying keys twice costs
+/// most. Other launches fall back on the general task.
+std::vector<PrefillShape> prefill_shapes(const Problem& problem, const Config& config = {});
 
 std::vector<Config> prefill_tile_configs(const Problem& problem);
 ConfigSpace prefill_tile_space(const Problem& problem);

@@ -6,7 +6,7 @@
 //             head or of the token. Values may be the first columns of the keys (MLA): then only keys are copied.
 //   Tiles     row_warps x 16 or 32 rows of one key-value head against `keys` keys; items with more keys come first.
 //   Warps     One warp has a row tile, all keys and all columns: 16 rows of Dv columns are Dv / 2 registers, which ends
-//             at 256. Beyond (and by choice below) two warps share the rows, and each has every second 16 columns: of
+//             at 192. Beyond (and by choice below) two warps share the rows, and each has every second 16 columns: of
 //             q . k, whose two halves they add through shared memory (every score exists once, so both compute the same
 //             weights), and of the outputs. Q, K and V are still read once; softmax is computed twice.
 //   Shared    16 bits: Q (two parts where its type is not that of K) | stages x (K, V) | exchange
@@ -49,12 +49,13 @@ struct PrefillTask {
   template <int Size, class Team>
   using Copy = KeyCopy<Size, keys, Team, C.block, C.widens() ? 1 : 2>;
 
-  /// Columns that pad the head size to a multiple of 16 must be finite; nothing else ever writes them.
+  /// Columns that pad the head size to whole steps must be finite; nothing else ever writes them.
   template <class Rows, int Count, class Team>
   static CERMET_DEVICE void clear_padding(Team team, char* tile) {
-    if constexpr (C.head_size % 16 != 0)
-      for (int r = static_cast<int>(team.rank()); r < Count; r += threads)
-        *reinterpret_cast<Vector<uint32_t, 4>*>(tile + Rows::offset(r, C.head_size / 8)) = {};
+    constexpr int chunks = 2 * Warp::k_steps * Warp::columns - C.head_size / 8;
+    if constexpr (chunks > 0)
+      for (int i = static_cast<int>(team.rank()); i < Count * chunks; i += threads)
+        *reinterpret_cast<Vector<uint32_t, 4>*>(tile + Rows::offset(i / chunks, C.head_size / 8 + i % chunks)) = {};
   }
 
   /// Scales of the tokens of keys first .. first + keys; 0 where copy_keys makes zeros.
@@ -71,9 +72,10 @@ struct PrefillTask {
     }
   }
 
-  /// Passes of a copy at a time: all, or four where results leave no more registers.
+  /// Passes of a copy at a time: all, or few where results leave no more registers.
   template <class OneCopy>
-  static constexpr int group = C.value_size <= 192 ? OneCopy::passes : min_of(4, OneCopy::passes);
+  static constexpr int group = C.value_size <= 192 ? OneCopy::passes
+                                                   : min_of(C.value_size <= 256 ? 4 : 2, OneCopy::passes);
   template <class OneCopy, class Body>
   static CERMET_DEVICE void each_group(Body&& body) {
 #pragma unroll 1
@@ -114,10 +116,11 @@ struct PrefillTask {
   template <class Team>
   static CERMET_DEVICE void widen_stage(const char* stage, char* tile) {
     using Stored = Element<C.kv>;
-    widen_rows<Stored, T, K, C.head_size, keys, Copy<C.head_size, Team>>(stage, tile);
+    constexpr int unroll = C.value_size <= 192 ? 2 : 1;  // registers
+    widen_rows<Stored, T, K, C.head_size, keys, unroll, Copy<C.head_size, Team>>(stage, tile);
     if constexpr (!C.values_in_keys)
-      widen_rows<Stored, T, V, C.value_size, keys, Copy<C.value_size, Team>>(stage + keys * C.head_size,
-                                                                             tile + K::bytes);
+      widen_rows<Stored, T, V, C.value_size, keys, unroll, Copy<C.value_size, Team>>(stage + keys * C.head_size,
+                                                                                     tile + K::bytes);
   }
 
   template <class Team>
@@ -142,7 +145,7 @@ struct PrefillTask {
     team.sync();  // an earlier item may still be reading
     clear_padding<Q, rows>(team, queries);
     if constexpr (Warp::split_queries) clear_padding<Q, rows>(team, queries + Q::bytes);
-    for (int i = 0; i < C.stages && !C.widens(); ++i) clear_padding<K, keys>(team, stages + i * stage_bytes);
+    for (int i = 0; i < (C.widens() ? 1 : C.stages); ++i) clear_padding<K, keys>(team, wide + i * stage_bytes);
     using QueryElement = Element<C.q>;
     copy_queries<T, Warp::split_queries, QueryElement, Q, C.head_size, rows, Team>(
         queries, p.q, [&](int r) -> const QueryElement* {

@@ -23,15 +23,17 @@ struct PrefillConfig {
   constexpr bool widens() const { return kv != tile; }
   /// Parts of a query.
   constexpr int parts() const { return q == tile ? 1 : 2; }
+  /// Columns of a tile for so many of a head: warps that share rows have the same number, in steps of 16.
+  constexpr int padded(int size) const { return column_warps == 1 ? size : (size + 31) / 32 * 32; }
   /// Keys and values of a tile as they are stored, with their scales.
   constexpr int stored_bytes() const {
     return keys * (head_size + (values_in_keys ? 0 : value_size) + (token_scales ? 8 : 0));
   }
   /// The same as 16-bit elements.
   constexpr int wide_bytes() const {
-    return tile_bytes(head_size, keys) + (values_in_keys ? 0 : tile_bytes(value_size, keys));
+    return tile_bytes(padded(head_size), keys) + (values_in_keys ? 0 : tile_bytes(padded(value_size), keys));
   }
-  constexpr int query_bytes() const { return parts() * tile_bytes(head_size, rows()); }
+  constexpr int query_bytes() const { return parts() * tile_bytes(padded(head_size), rows()); }
   /// Where two warps have a part of each score.
   constexpr int exchange_bytes() const { return column_warps == 1 ? 0 : warps() * warp_rows * step * 2; }
   constexpr int shared_bytes() const {

@@ -13,12 +13,13 @@ namespace cermet::attention {
 template <PrefillConfig C, class Operands>
 struct PrefillWarp {
   using T = Element<C.tile>;
-  using Q = TileRows<C.head_size, C.rows()>;
-  using K = TileRows<C.head_size, C.keys>;
-  using V = TileRows<C.values_in_keys ? C.head_size : C.value_size, C.keys>;
+  using Q = TileRows<C.padded(C.head_size), C.rows()>;
+  using K = TileRows<C.padded(C.head_size), C.keys>;
+  using V = TileRows<C.padded(C.values_in_keys ? C.head_size : C.value_size), C.keys>;
   static constexpr int columns = C.column_warps, keys = C.step, m_tiles = C.warp_rows / 16,
-                       k_steps = (C.head_size + 15) / 16 / columns, v_steps = (C.value_size + 15) / 16 / columns;
-  static_assert(columns == 1 || (m_tiles == 1 && C.head_size % 32 == 0 && C.value_size % 32 == 0));
+                       k_steps = (C.padded(C.head_size) + 15) / 16 / columns,
+                       v_steps = (C.padded(C.value_size) + 15) / 16 / columns;
+  static_assert(columns == 1 || m_tiles == 1);
   static constexpr bool split_queries = C.parts() == 2;
   using Scores = float[m_tiles][keys / 8][4];
   using Terms = typename Operands::Pair[m_tiles][2][keys / 8];
@@ -48,7 +49,7 @@ struct PrefillWarp {
 
   /// `warp`: of the block, whose rows begin with `row`.
   CERMET_DEVICE void begin(const Params& p, const Sequence& s, int kv_head, int row, int warp) {
-    row_warp = warp / columns;
+    row_warp = C.row_warps == 1 ? 0 : warp / columns;
     column = columns == 1 ? 0 : warp % columns;
     row += row_warp * C.warp_rows;
     const auto scale_of = [&](const KeyList& list) {
@@ -320,9 +321,10 @@ struct PrefillWarp {
         const float factor = finish.factor * value_scale;
         float any = 0.0f;
 #pragma unroll
-        for (int n = 0; n < C.value_size / 8 / columns; ++n) {
+        for (int n = 0; n < 2 * v_steps; ++n) {
           const float a = output[m][n][2 * h] * factor, b = output[m][n][2 * h + 1] * factor;
           const int d = column_of(n) + first;
+          if (column_of(n) >= C.value_size) continue;
           any += a - a + (b - b);
           const Vector<Out, 2> pair{from_float<Out>(a), from_float<Out>(b)};
           if (p.aligned_out) *reinterpret_cast<Vector<Out, 2>*>(to + d) = pair;
@@ -340,9 +342,10 @@ struct PrefillWarp {
                              natural_of(maximum[m][h]),
                              finish.factor};
 #pragma unroll 1
-        for (int i = 0; i < C.value_size / 4 / columns; ++i)
-          repair<ExactConfig{C.head_size, C.block, C.q, C.kv, C.out}>(p, exact, to, column_of(i / 2) + first + i % 2,
-                                                                      operands);
+        for (int i = 0; i < 4 * v_steps; ++i)
+          if (column_of(i / 2) < C.value_size)
+            repair<ExactConfig{C.head_size, C.block, C.q, C.kv, C.out}>(p, exact, to, column_of(i / 2) + first + i % 2,
+                                                                        operands);
       }
   }
 };

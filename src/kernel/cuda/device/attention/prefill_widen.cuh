@@ -47,10 +47,10 @@ struct StoredRows {
   static CERMET_DEVICE int offset(int row, int chunk) { return row * Size + 16 * chunk; }
 };
 
-/// Widens the elements that this thread copied: with the same `Copy`, to `from`.
-template <class From, class T, class Rows, int Size, int Count, class Copy>
+/// Widens the elements that this thread copied: with the same `Copy`, to `from`. `Unroll`: passes at a time.
+template <class From, class T, class Rows, int Size, int Count, int Unroll, class Copy>
 CERMET_DEVICE void widen_rows(const char* from, char* to) {
-#pragma unroll 2
+#pragma unroll Unroll
   for (int i = 0; i < Copy::passes; ++i) {
     const int row = Copy::row(i), chunk = Copy::chunk(i);
     if (!Copy::even && row >= Count) continue;
