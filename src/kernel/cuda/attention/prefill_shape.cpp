@@ -20,8 +20,18 @@ DType tile_type(const Problem& p, const AttentionProblem& a) {
   return a.q == DType::f16 && !has_scales_of_tokens(p, a) ? DType::f16 : DType::bf16;
 }
 
-/// Warps that share rows: 255 registers hold 16 rows of 192 results, beside scores and addresses.
-int usual_column_warps(const AttentionProblem& a) { return a.value_size > 192 ? 2 : 1; }
+/// Warps that share rows. 255 registers hold 16 rows of 256 results, which older assemblers spill a part of; and where
+/// shared memory holds one block of four warps, eight hide more waits. On an H100, which holds two, four warps take 0.7
+/// of the time of eight at head size 256.
+int usual_column_warps(const Problem& p, const AttentionProblem& a) {
+  return a.value_size > 256 || (a.value_size > 192 && p.target->compute_capability < 90) ? 2 : 1;
+}
+
+/// Parts of a weight: values of 16 bits may have it rounded to their type, unless the attribute `strict` says no.
+int weight_parts(const Problem& p, const AttentionProblem& a) {
+  const AttributeValue* strict = p.attributes.find("strict");
+  return is_quantized(a.kv) || !strict || std::get<bool>(*strict) ? 2 : 1;
+}
 
 /// Problems whose tiles were measured on an H200 have the space that was searched there.
 bool is_wide(const Problem& p) {
@@ -73,7 +83,8 @@ PrefillShape::PrefillShape(const Problem& p, const Config& config, bool values_i
           .plain = a.plain,
           .token_scales = has_scales_of_tokens(p, a),
           .values_in_keys = values_in_keys,
-          .column_warps = usual_column_warps(a),
+          .column_warps = usual_column_warps(p, a),
+          .weight_parts = weight_parts(p, a),
           .warp_rows = 16,
           .keys = 0,
           .stages = usual_stages,
@@ -121,7 +132,7 @@ std::vector<PrefillShape> prefill_shapes(const Problem& p, const Config& config)
 /// Rows of a warp that registers hold, with the tiles of keys that shared memory does.
 std::vector<Config> prefill_tile_configs(const Problem& p) {
   const bool wide = is_wide(p);
-  const int other_columns = 3 - usual_column_warps(AttentionProblem(p));
+  const int other_columns = 3 - usual_column_warps(p, AttentionProblem(p));
   std::vector<Config> list(1);
   const auto add = [&](Config config) {
     const PrefillShape shape(p, config);
@@ -147,7 +158,7 @@ ConfigSpace prefill_tile_space(const Problem& p) {
   space.add(ConfigField::range("stages", 2, 4).with_usual(usual_stages));
   if (wide) {
     space.add(ConfigField::set("row_warps", {1, 2, 4}).with_usual(usual_row_warps));
-    space.add(ConfigField::set("column_warps", {1, 2}).with_usual(usual_column_warps(AttentionProblem(p))));
+    space.add(ConfigField::set("column_warps", {1, 2}).with_usual(usual_column_warps(p, AttentionProblem(p))));
   }
   space.constrain("registers hold the results of warp_rows rows", [p](const Config& c) {
     const PrefillShape shape(p, c);
@@ -176,15 +187,14 @@ std::int64_t resident_blocks(const Problem& p, const PrefillShape& s) {
 
 /// mma.sync tiles wait for each other's results: on an H200 (bench/results/h200/tune/tables.json) one with 64 rows took
 /// 64 cycles for a key and one with 128 rows 84, whether three others shared the SM or none, and one block more than
-/// all SMs hold took as long again. With four on an SM that is 0.32 cycles of it for a score; more were not measured,
-/// and are taken to be no faster. Heads wider than 128, which were not measured either, are assumed to do as many
-/// operations in a cycle as those of 64; and widening keys of 8 bits to take a quarter of the time.
+/// all SMs hold took as long again. With four on an SM that is 0.32 cycles of it for a score of heads of 64, 1,200
+/// operations a cycle. On an H100 heads of 128 and 256 do as many, warps that share rows five sixths of that; widening
+/// keys of 8 bits takes a fifth of the time. Weights of one part were not measured.
 double prefill_tile_cost(const Problem& p, const Config& config, const DeviceLimits& limits) {
   const PrefillShape s = prefill_shapes(p, config).front();
-  const double operations =
-                   2 * s.tile.parts() * static_cast<double>(s.a.head_size) + 4 * static_cast<double>(s.a.value_size),
-               width = std::max(s.a.head_size, s.a.value_size) <= 128 ? 1 : operations / 384,
-               work = width * (s.tile.widens() ? 1.25 : 1);
+  const double operations = 2 * s.tile.parts() * static_cast<double>(s.a.head_size) +
+                            2 * s.tile.weight_parts * static_cast<double>(s.a.value_size),
+               work = operations / 384 * (s.tile.column_warps == 2 ? 1.2 : 1) * (s.tile.widens() ? 1.2 : 1);
   const AttentionTiles tiles = attention_tiles(p, s.rows());
   const auto rounds = static_cast<double>(div_up(tiles.count, resident_blocks(p, s) * p.target->multiprocessors));
   const double waits = rounds * tiles.keys * (44 + 20 * static_cast<double>(s.rows()) / 64) * std::max(1.0, work / 2);

@@ -6,20 +6,23 @@
 //             head or of the token. Values may be the first columns of the keys (MLA): then only keys are copied.
 //   Tiles     row_warps x 16 or 32 rows of one key-value head against `keys` keys; items with more keys come first.
 //   Warps     One warp has a row tile, all keys and all columns: 16 rows of Dv columns are Dv / 2 registers, which ends
-//             at 192. Beyond (and by choice below) two warps share the rows, and each has every second 16 columns: of
-//             q . k, whose two halves they add through shared memory (every score exists once, so both compute the same
-//             weights), and of the outputs. Q, K and V are still read once; softmax is computed twice.
+//             at 256. Beyond, and where an SM holds one block only, two warps share the rows, and each has every
+//             second 16 columns: of q . k, whose two halves they add through shared memory (every score exists once, so
+//             both compute the same weights), and of the outputs. Q, K and V are still read once; softmax is computed
+//             twice.
 //   Shared    16 bits: Q (two parts where its type is not that of K) | stages x (K, V) | exchange
 //   memory    8 bits:  Q | K, V in 16 bits | stages x (K, V as stored, scales of the tokens) | exchange
 //             Rows are swizzled for ldmatrix (tile_rows.cuh). exchange: 1 KiB a warp for 32 keys, only where two share.
 //             bf16, 64 rows, 32 keys, 2 stages: D128 48 KiB, D256 96 KiB, D512 200 KiB; MLA 576 / 512 152 KiB.
 //   Loop      wait for a tile, barrier | 8 bits: widen what this thread copied | copy a later tile | 8 bits: barrier |
 //             for `step` keys at a time: QK, mask, maximum, weights, PV. Keys that no row of a warp sees are skipped.
-//   Exactness A weight is multiplied as two 16-bit parts, which leaves it 16 (bf16) or 22 (f16) significant bits.
-//             Values of 8 bits are exact in 16. Scales of a head multiply scores and results, those of a token scores
-//             and weights (in bf16: f16 has no room for them).
-//   Cost      (2 D + 4 Dv) operations a score on the tensor cores, (2 D + 2 Dv) / 16 bytes of shared memory. Predicted
-//             for an H100 at 1,200 operations a cycle of an SM, as D64 was measured: D256 180 TFLOPS, D512 the same.
+//   Exactness A weight is multiplied as two 16-bit parts, which leaves it 16 (bf16) or 22 (f16) significant bits, or,
+//   of
+//             values of 16 bits and unless `strict`, as one. Values of 8 bits are exact in 16. Scales of a head
+//             multiply scores and results, those of a token scores and weights (in bf16: f16 has no room for them).
+//   Cost      2 D + 2 Dv operations a score and part on the tensor cores, (2 D + 2 Dv) / 16 bytes of shared memory. An
+//             H100 does 1,200 in a cycle of an SM where a warp has its rows alone, 1,000 where two share them: with two
+//             parts 199 TFLOPS at D128, 208 at D256, 176 at D512 (4,096 causal tokens).
 #pragma once
 
 #include "kernel/cuda/device/attention/prefill_warp.cuh"

@@ -15,6 +15,7 @@ struct PrefillConfig {
   bool values_in_keys;  ///< values are the first columns of the keys
   int row_warps = 4, column_warps = 1;  ///< of a block; column_warps: 1 or 2 warps share rows, each with half of the
                                         ///< columns
+  int weight_parts = 2;                 ///< of 16 bits that a weight is multiplied as: 1 or 2
   int warp_rows, keys, stages;  ///< warp_rows: 16 or 32; keys: of a tile in shared memory; tiles there, 2 or more
   int step;                     ///< keys that a warp takes at a time: 16, 32 or 64, a divisor of `keys`
 
@@ -46,7 +47,8 @@ struct PrefillConfig {
     visit("head_size", head_size), visit("value_size", value_size), visit("group", group), visit("block", block);
     visit("q", q), visit("kv", kv), visit("out", out), visit("tile", tile), visit("plain", plain);
     visit("token_scales", token_scales), visit("values_in_keys", values_in_keys);
-    visit("row_warps", row_warps), visit("column_warps", column_warps), visit("warp_rows", warp_rows);
+    visit("row_warps", row_warps), visit("column_warps", column_warps);
+    visit("weight_parts", weight_parts), visit("warp_rows", warp_rows);
     visit("keys", keys), visit("stages", stages), visit("step", step);
   }
 };

@@ -278,7 +278,7 @@ struct PrefillWarp {
             a *= scale[0], b *= scale[1];
           }
           main[m][i] = pack(a, b, T{});
-          rest[m][i] = pack_rest<T>(a, b, main[m][i]);
+          if constexpr (C.weight_parts == 2) rest[m][i] = pack_rest<T>(a, b, main[m][i]);
         }
 #pragma unroll
       for (int d = 0; d < v_steps; d += 2) {  // two at a time, so that sums do not wait for each other
@@ -288,7 +288,7 @@ struct PrefillWarp {
           ptx::ldmatrix_x4_trans(v[i], tile + V::piece_offset(chunks * (d + i)) + (8 * n + row) * V::row_bytes +
                                            (V::in_piece(chunks * (d + i)) ^ swizzle));
 #pragma unroll
-        for (int part = 0; part < 2; ++part)
+        for (int part = 0; part < C.weight_parts; ++part)
 #pragma unroll
           for (int i = 0; i < 2 && d + i < v_steps; ++i) {
             const uint32_t even[2] = {v[i][0], v[i][1]}, odd[2] = {v[i][2], v[i][3]};
