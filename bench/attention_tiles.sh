@@ -29,7 +29,7 @@ paged "MLA, values apart" 2048 16 1 576 512 bf16
 paged "MLA, values apart, 32 rows a block, 16 keys" 2048 16 1 576 512 bf16 "" "warp_rows=16 keys=16 row_warps=2"
 paged "D128, bf16 cache" 4096 32 8 128 128 bf16
 paged "D128, int8 cache, scales of tokens" 4096 32 8 128 128 i8 "k_scale=f32[256,8,16] v_scale=f32[256,8,16]"
-paged "D128, int8 cache, scales of tokens, 32 keys" 4096 32 8 128 128 i8 "k_scale=f32[256,8,16] v_scale=f32[256,8,16]" \
-  "warp_rows=16 keys=32"
+paged "D128, int8 cache, scales of tokens, 32 keys, 3 blocks an SM" 4096 32 8 128 128 i8 "k_scale=f32[256,8,16] v_scale=f32[256,8,16]" \
+  "warp_rows=16 keys=32 blocks=3"
 paged "D128, e4m3 cache, scales of heads" 4096 32 8 128 128 f8_e4m3 "k_scale=f32[8] v_scale=f32[8]"
 paged "D256, int8 cache, scales of tokens" 4096 16 4 256 256 i8 "k_scale=f32[256,4,16] v_scale=f32[256,4,16]"

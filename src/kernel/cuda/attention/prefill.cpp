@@ -50,7 +50,9 @@ Program tile_program(const PrefillShape& s) {
       .header = "kernel/cuda/device/attention/prefill.cuh",
       .task = fmt::format("cermet::attention::PrefillTask<cermet::attention::PrefillConfig{}>", config_text(s.tile)),
       .threads = 32 * s.tile.warps(),
-      .shared_bytes = s.tile.shared_bytes()};
+      .shared_bytes = s.tile.shared_bytes(),
+      .min_blocks = s.blocks,
+      .may_spill = s.blocks > 1};
 }
 
 Program hopper_program(const Problem& p, const Config& config) {

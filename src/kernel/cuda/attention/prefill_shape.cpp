@@ -97,6 +97,7 @@ PrefillShape::PrefillShape(const Problem& p, const Config& config, bool values_i
     tile.row_warps = field("row_warps", usual_row_warps);
     tile.column_warps = field("column_warps", tile.column_warps);
     tile.stages = field("stages", usual_stages);
+    blocks = field("blocks", blocks);
     set_keys(tile, static_cast<int>(config.at("keys")));
     return;
   }
@@ -132,11 +133,13 @@ std::vector<PrefillShape> prefill_shapes(const Problem& p, const Config& config)
 /// Rows of a warp that registers hold, with the tiles of keys that shared memory does.
 std::vector<Config> prefill_tile_configs(const Problem& p) {
   const bool wide = is_wide(p);
+  const bool narrow = std::max(p.size(0, 2), p.size(2, -1)) <= 128;
   const int other_columns = 3 - usual_column_warps(p, AttentionProblem(p));
   std::vector<Config> list(1);
   const auto add = [&](Config config) {
     const PrefillShape shape(p, config);
-    if (has_registers(shape.a, shape.tile) && shape.tile.shared_bytes() <= p.target->shared_bytes)
+    if (has_registers(shape.a, shape.tile) &&
+        shape.blocks * (shape.tile.shared_bytes() + 1024) <= p.target->shared_bytes + 1024)
       list.push_back(std::move(config));
   };
   for (const int rows : {32, 16})
@@ -146,6 +149,7 @@ std::vector<Config> prefill_tile_configs(const Problem& p) {
   for (const int keys : {32, 16}) {
     add({{"warp_rows", 16}, {"keys", keys}, {"row_warps", 2}});
     add({{"warp_rows", 16}, {"keys", keys}, {"column_warps", other_columns}});
+    if (narrow) add({{"warp_rows", 16}, {"keys", keys}, {"blocks", 3}});
   }
   return list;
 }
@@ -158,14 +162,17 @@ ConfigSpace prefill_tile_space(const Problem& p) {
   space.add(ConfigField::range("stages", 2, 4).with_usual(usual_stages));
   if (wide) {
     space.add(ConfigField::set("row_warps", {1, 2, 4}).with_usual(usual_row_warps));
+    space.add(ConfigField::range("blocks", 1, 3).with_usual(1));
     space.add(ConfigField::set("column_warps", {1, 2}).with_usual(usual_column_warps(p, AttentionProblem(p))));
   }
   space.constrain("registers hold the results of warp_rows rows", [p](const Config& c) {
     const PrefillShape shape(p, c);
     return has_registers(shape.a, shape.tile);
   });
-  space.constrain("the stages fit shared memory",
-                  [p](const Config& c) { return PrefillShape(p, c).tile.shared_bytes() <= p.target->shared_bytes; });
+  space.constrain("the stages of so many blocks fit shared memory", [p](const Config& c) {
+    const PrefillShape shape(p, c);
+    return shape.blocks * (shape.tile.shared_bytes() + 1024) <= p.target->shared_bytes + 1024;
+  });
   return space;
 }
 
@@ -178,7 +185,8 @@ std::int64_t resident_blocks(const Problem& p, const PrefillShape& s) {
   const std::int64_t held =
       s.tile.warp_rows * (s.a.value_size / s.tile.column_warps + s.tile.keys + s.a.head_size / 2) / 32;
   const std::int64_t by_registers =
-      sm_registers / (32 * s.tile.warps()) / round_up(std::min<std::int64_t>(255, other_registers + held), 8);
+      std::max<std::int64_t>(s.blocks, sm_registers / (32 * s.tile.warps()) /
+                                           round_up(std::min<std::int64_t>(255, other_registers + held), 8));
   return std::max<std::int64_t>(
       1, std::min(by_registers, (p.target->shared_bytes + 1024) / (s.tile.shared_bytes() + 1024)));
 }

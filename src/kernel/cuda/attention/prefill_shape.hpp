@@ -13,6 +13,7 @@ Decline prefill_tile_declines(const Problem& problem);
 struct PrefillShape {
   AttentionProblem a;
   attention::PrefillConfig tile{};  ///< keys: 0 where nothing fits
+  int blocks = 1;                   ///< of an SM that registers must leave room for
 
   /// `values_in_keys`: for launches whose values are the first columns of the keys.
   explicit PrefillShape(const Problem& p, const Config& config = {}, bool values_in_keys = false);
