@@ -101,17 +101,30 @@ TEST(PrefillTiles, AgreeWithTheReferenceInEveryConfiguration) {
   TestDevice& gpu = TestDevice::get();
   if (!gpu.device) GTEST_SKIP() << gpu.reason;
   constexpr OpKind op = OpKind::incre_flash_attention;
+  const Kernel& kernel = kernel_named(op);
+  struct Run {
+    CaseData data;
+    std::vector<Config> configs;
+  };
+  std::vector<Run> runs;
+  std::vector<cuda::Program> programs;
   for (const char* name : {"tiles_prefill_256_bf16", "tiles_prefill_512_f16", "tiles_prefill_256_i8_token",
                            "tiles_prefill_f16_f8_e4m3_head"}) {
     CaseData data = make_case_data(definition(op), case_named(op, name));
     data.problem.target = gpu.device->target();
-    const Expected expected = run_reference(data);
-    std::vector<Config> configs = kernel_named(op).configs(data.problem);
+    std::vector<Config> configs = kernel.configs(data.problem);
     EXPECT_GE(configs.size(), 3u) << name;
     configs.push_back({{"warp_rows", 16}, {"keys", 16}, {"row_warps", 1}, {"stages", 3}});
     for (const Config& config : configs)
-      EXPECT_EQ(run_case_on_device(data, expected, kernel_named(op), gpu.queue(), gpu.pool, {.config = config}), "")
-          << name << " " << config.to_string();
+      for (cuda::Program& program : kernel.programs(data.problem, config)) programs.push_back(std::move(program));
+    runs.push_back({std::move(data), std::move(configs)});
+  }
+  gpu.programs->prepare(programs);  // in parallel
+  for (const Run& run : runs) {
+    const Expected expected = run_reference(run.data);
+    for (const Config& config : run.configs)
+      EXPECT_EQ(run_case_on_device(run.data, expected, kernel, gpu.queue(), gpu.pool, {.config = config}), "")
+          << run.data.problem.to_string() << " " << config.to_string();
   }
 }
 
