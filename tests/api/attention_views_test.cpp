@@ -32,7 +32,7 @@ struct OneCache {
     return v;
   }
   std::vector<tensor> operands(const tensor& v) const { return {q, k, v, table, length, starts}; }
-  callable attention(const tensor& v) const {
+  operation attention(const tensor& v) const {
     return get_op("incre_flash_attention", {q, k, v, table, length, starts});
   }
 };
