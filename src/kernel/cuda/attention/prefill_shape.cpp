@@ -20,9 +20,9 @@ DType tile_type(const Problem& p, const AttentionProblem& a) {
   return a.q == DType::f16 && !has_scales_of_tokens(p, a) ? DType::f16 : DType::bf16;
 }
 
-/// Warps that share rows. 255 registers hold 16 rows of 256 results, which older assemblers spill a part of; and where
-/// shared memory holds one block of four warps, eight hide more waits. On an H100, which holds two, four warps take 0.7
-/// of the time of eight at head size 256.
+/// Warps that share rows. With 16 rows of 256 results in a warp, ptxas spills below sm_90, and shared memory there
+/// holds one block, of which eight warps hide more waits than four. On an H100, where it holds two, blocks of four
+/// warps take 0.7 of the time at head size 256.
 int usual_column_warps(const Problem& p, const AttentionProblem& a) {
   return a.value_size > 256 || (a.value_size > 192 && p.target->compute_capability < 90) ? 2 : 1;
 }
@@ -39,7 +39,7 @@ bool is_wide(const Problem& p) {
   return std::max(a.head_size, a.value_size) > 192 || is_quantized(a.kv);
 }
 
-/// Whether they do; with some spills, which a tuner finds out by measuring, up to 256.
+/// Whether registers hold a tile; up to 256 columns with some spills, which a tuner finds out by measuring.
 bool has_registers(const AttentionProblem& a, const attention::PrefillConfig& t) {
   if (t.column_warps == 1 && a.value_size > 256) return false;
   return t.warp_rows == 16 || (t.column_warps == 1 && std::max(a.head_size, a.value_size) <= 64);

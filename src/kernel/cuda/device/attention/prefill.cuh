@@ -1,9 +1,8 @@
 // Attention of many queries on the tensor cores of every card from sm_75 (f16) and sm_80 (bf16) on.
 //
-//   Problem   rows r = (query, head of a group) of a sequence; o[r] = sum_j weight[r, j] v[j] over the keys that r
-//   sees,
-//             weight = softmax(scale q[r] . k[j]). Keys in pages or in one list, of 16 bits, or of 8 with scales of the
-//             head or of the token. Values may be the first columns of the keys (MLA): then only keys are copied.
+//   Problem   rows r = (query, head of a group) of a sequence; o[r] = sum_j weight[r, j] v[j] over the keys j that r
+//             sees, weight = softmax(scale q[r] . k[j]). Keys in pages or in one list, of 16 bits, or of 8 with scales
+//             of heads or tokens. Values may be the first columns of the keys (MLA): then only keys are copied.
 //   Tiles     row_warps x 16 or 32 rows of one key-value head against `keys` keys; items with more keys come first.
 //   Warps     One warp has a row tile, all keys and all columns: 16 rows of Dv columns are Dv / 2 registers, which ends
 //             at 256. Beyond, and where an SM holds one block only, two warps share the rows, and each has every
@@ -16,10 +15,9 @@
 //             bf16, 64 rows, 32 keys, 2 stages: D128 48 KiB, D256 96 KiB, D512 200 KiB; MLA 576 / 512 152 KiB.
 //   Loop      wait for a tile, barrier | 8 bits: widen what this thread copied | copy a later tile | 8 bits: barrier |
 //             for `step` keys at a time: QK, mask, maximum, weights, PV. Keys that no row of a warp sees are skipped.
-//   Exactness A weight is multiplied as two 16-bit parts, which leaves it 16 (bf16) or 22 (f16) significant bits, or,
-//   of
-//             values of 16 bits and unless `strict`, as one. Values of 8 bits are exact in 16. Scales of a head
-//             multiply scores and results, those of a token scores and weights (in bf16: f16 has no room for them).
+//   Exactness A weight is multiplied as two 16-bit parts, which leaves it 16 (bf16) or 22 (f16) significant bits, or as
+//             one (values of 16 bits, unless `strict`). Values of 8 bits are exact in 16. Scales of a head multiply
+//             scores and results, those of a token scores and weights (in bf16: f16 lacks the range).
 //   Cost      2 D + 2 Dv operations a score and part on the tensor cores, (2 D + 2 Dv) / 16 bytes of shared memory. An
 //             H100 does 1,200 in a cycle of an SM where a warp has its rows alone, 1,000 where two share them: with two
 //             parts 199 TFLOPS at D128, 208 at D256, 176 at D512 (4,096 causal tokens).
