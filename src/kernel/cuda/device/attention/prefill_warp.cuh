@@ -27,7 +27,6 @@ struct PrefillWarp {
   int row_warp, column;          ///< column: of the warps that share rows
   int first_row;                 ///< of this warp, in the rows of the sequence
   int all_rows;                  ///< of the sequence
-  int position;                  ///< of row 0 of the sequence
   int keys_end;                  ///< keys of the sequence
   Visible some, all;             ///< keys that some row of the warp sees; that all see
   float key_scale, value_scale;  ///< of this head
@@ -39,8 +38,10 @@ struct PrefillWarp {
   static CERMET_DEVICE float log2_of(float x) { return Operands::changes ? x * log2_e : x; }
   static CERMET_DEVICE float natural_of(float x) { return Operands::changes ? x : x * ln_2; }
   CERMET_DEVICE int row_of(int m, int half) const { return first_row + 16 * m + 8 * half + lane() / 4; }
+  /// Of row 0 of the sequence.
+  CERMET_DEVICE int position() const { return keys_end - all_rows / C.group; }
   CERMET_DEVICE Visible seen_by(const Params& p, int row) const {
-    return row < all_rows ? visible_keys(p, position + row / C.group, keys_end) : Visible{0, 0};
+    return row < all_rows ? visible_keys(p, position() + row / C.group, keys_end) : Visible{0, 0};
   }
 
   /// Warps that share rows take every second 16 columns: bytes from the first one's to this one's.
@@ -58,7 +59,6 @@ struct PrefillWarp {
     key_scale = scale_of(p.k), value_scale = scale_of(p.v);
     first_row = row;
     all_rows = (s.end - s.begin) * C.group;
-    position = s.keys - (s.end - s.begin);
     keys_end = s.keys;
     const int used = min_of(C.warp_rows, all_rows - row);
     if (used > 0) {
@@ -215,7 +215,7 @@ struct PrefillWarp {
             float& score = scores[m][n][2 * h + e];
             if (!plain) score *= key_scale;
             if (!C.plain)
-              score = score_of(p, score, slope, position + row / C.group - key) * (Operands::changes ? 1.0f : log2_e);
+              score = score_of(p, score, slope, position() + row / C.group - key) * (Operands::changes ? 1.0f : log2_e);
             else if (Operands::changes) score *= p.scale;
             score = operands.change(score, terms[m][h][n], e);
             if (!whole && (key < seen.first || key >= seen.last)) score = -infinity();
@@ -336,7 +336,7 @@ struct PrefillWarp {
                              token,
                              head,
                              kv_head,
-                             position + row / C.group,
+                             position() + row / C.group,
                              s.key_begin,
                              s.keys,
                              natural_of(maximum[m][h]),
