@@ -20,16 +20,12 @@ paged() {  # name, queries, heads, key-value heads, head size, value size, type 
 ragged "D128" 32 8 128 128
 ragged "D192, values of 128" 32 8 192 128
 ragged "D256" 16 4 256 256
-ragged "D256, two warps for the rows" 16 4 256 256 "warp_rows=16 keys=32 column_warps=2"
-ragged "D256, 32 rows a block" 16 4 256 256 "warp_rows=16 keys=32 row_warps=2"
 ragged "D128, 32 keys" 32 8 128 128 "warp_rows=16 keys=32"
 ragged "D512" 8 2 512 512
-ragged "D512, 32 rows a block, 16 keys" 8 2 512 512 "warp_rows=16 keys=16 row_warps=2"
 paged "MLA, values apart" 2048 16 1 576 512 bf16
-paged "MLA, values apart, 32 rows a block, 16 keys" 2048 16 1 576 512 bf16 "" "warp_rows=16 keys=16 row_warps=2"
 paged "D128, bf16 cache" 4096 32 8 128 128 bf16
 paged "D128, int8 cache, scales of tokens" 4096 32 8 128 128 i8 "k_scale=f32[256,8,16] v_scale=f32[256,8,16]"
-paged "D128, int8 cache, scales of tokens, 32 keys, 3 blocks an SM" 4096 32 8 128 128 i8 "k_scale=f32[256,8,16] v_scale=f32[256,8,16]" \
-  "warp_rows=16 keys=32 blocks=3"
+paged "D128, int8 cache, scales of tokens, 64 keys, two blocks an SM" 4096 32 8 128 128 i8 "k_scale=f32[256,8,16] v_scale=f32[256,8,16]" \
+  "warp_rows=16 keys=64"
 paged "D128, e4m3 cache, scales of heads" 4096 32 8 128 128 f8_e4m3 "k_scale=f32[8] v_scale=f32[8]"
 paged "D256, int8 cache, scales of tokens" 4096 16 4 256 256 i8 "k_scale=f32[256,4,16] v_scale=f32[256,4,16]"

@@ -19,8 +19,9 @@
 //             one (values of 16 bits, unless `strict`). Values of 8 bits are exact in 16. Scales of a head multiply
 //             scores and results, those of a token scores and weights (in bf16: f16 lacks the range).
 //   Cost      2 D + 2 Dv operations a score and part on the tensor cores, (2 D + 2 Dv) / 16 bytes of shared memory. An
-//             H100 does 1,200 in a cycle of an SM where a warp has its rows alone, 1,000 where two share them: with two
-//             parts 199 TFLOPS at D128, 208 at D256, 176 at D512 (4,096 causal tokens).
+//             H100 does 1,200 in a cycle of an SM where a warp has its rows alone, 1,000 where two share them. TFLOPS
+//             of 4,096 causal tokens with weights of two parts, and of one: D128 199, 237; D256 208, 249; D512 176,
+//             210.
 #pragma once
 
 #include "kernel/cuda/device/attention/prefill_warp.cuh"
