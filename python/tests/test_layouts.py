@@ -288,3 +288,11 @@ def test_models_say_it_in_words_of_python(demo):
             with pytest.raises(cermet.InvalidArgument, match=r"stream from generate\(\) has not ended; read it to its end, or close\(\) it"):
                 use()
     assert demo.generate("A", max_new_tokens=1).ids
+
+
+@pytest.mark.parametrize("page", [1, 16])
+def test_values_may_be_the_first_columns_of_the_keys(page):
+    q, k = numbers(3, 4, 576), numbers(48 // page, 1, page, 576)
+    table, length, starts = np.arange(48 // page, dtype=np.int32)[None, ::-1].copy(), np.array([40], np.int32), np.array([0, 3], np.int32)
+    inside = cermet.incre_flash_attention(q, k, k[..., :512], table, length, starts)
+    np.testing.assert_array_equal(inside, cermet.incre_flash_attention(q, k, np.ascontiguousarray(k[..., :512]), table, length, starts))

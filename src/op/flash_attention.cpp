@@ -138,6 +138,10 @@ void add_tiles(std::vector<Case>& list) {
     add("ragged", {.tokens = 200, .keys = 260, .heads = 2, .kv_heads = 1, .d = 128, .dv = 64});
     list.back().inputs[cu_seqlens] = bounds({0, 70, 70, 71, 200});
     list.back().inputs[cu_seqlens_k] = bounds({0, 70, 80, 120, 260});
+    add("256", {.tokens = 90, .keys = 100, .heads = 2, .kv_heads = 1, .d = 256, .dv = 256}, {{"return_lse", true}});
+    add("odd_wide", {.tokens = 30, .keys = 70, .heads = 3, .kv_heads = 1, .d = 200, .dv = 232});
+    add("512", {.tokens = 40, .keys = 70, .heads = 2, .kv_heads = 1, .d = 512, .dv = 512}, {{"causal", false}});
+    add("mla", {.tokens = 20, .keys = 50, .heads = 4, .kv_heads = 1, .d = 576, .dv = 512}, {{"return_lse", true}});
     add("bias", {.tokens = 40, .keys = 70, .heads = 4, .kv_heads = 2, .d = 64, .dv = 64},
         {{"softcap", 4.0}, {"return_lse", true}});
     list.back().inputs[sinks] = CaseOperand{{DType::f32, {4}}, normal(2)};

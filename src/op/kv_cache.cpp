@@ -43,8 +43,8 @@ void check_kv_cache(const Problem& p, std::size_t k_cache, std::size_t scale) {
   for (int axis = 0; axis < 3; ++axis) expect_dim(p, v_cache, axis, dim_of(p, k_cache, axis), "that of k_cache");
   expect_dtype(p, v_cache, p.input(k_cache).dtype, "that of k_cache");
   const Dim block = dim_of(p, k_cache, axes.block);
-  if (!block.is_constant() || block.constant() < 8 || block.constant() > 256)
-    bad_operand(p, k_cache, "a block size of 8 to 256",
+  if (!block.is_constant() || block.constant() < 1 || block.constant() > 256)
+    bad_operand(p, k_cache, "a block size of 1 to 256",
                 fmt::format("{} in {}", block.to_string(), p.input(k_cache).to_string()));
   check_scale(p, k_cache, scale, axes);
   check_scale(p, v_cache, scale + 1, axes);

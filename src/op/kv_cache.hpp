@@ -18,7 +18,7 @@ struct KvCacheAxes {
 /// The attribute `layout` of operators on a cache.
 AttributeSpec kv_cache_layout_attribute();
 
-/// Checks operands k_cache and v_cache, their block size (8 to 256), and the scales: [heads] or one per cached token,
+/// Checks operands k_cache and v_cache, their block size (1 to 256), and the scales: [heads] or one per cached token,
 /// required for int8, absent for unquantized caches. `scale` and `scale + 1` are the operand numbers of k_scale and
 /// v_scale. Throws Error naming the operand.
 void check_kv_cache(const Problem& problem, std::size_t k_cache, std::size_t scale);

@@ -190,6 +190,21 @@ TEST(Attention, MergedPartsGiveTheWhole) {
   }
 }
 
+/// As in MLA.
+TEST(Attention, ValuesMayBeTheFirstColumnsOfTheKeys) {
+  const Sequence s(90);
+  const OwnedTensor context = integer_tensor({90}), starts = integer_tensor({0, 7});
+  const TensorView &k = s.k_cache.view, q = rows_between(s.q.view, 83, 90);
+  const Shape shape{k.shape[0], k.shape[1], k.shape[2], 16};
+  const TensorView inside(k.data, k.dtype, shape, k.strides);
+  OwnedTensor apart(DType::f32, shape);
+  for (std::int64_t i = 0; i < shape.elements(); ++i) store(apart.view, i, load(inside, i));
+  const auto attend = [&](const TensorView& v) {
+    return run_op("incre_flash_attention", {q, k, v, s.table.view, context.view, starts.view});
+  };
+  expect_same_bits(attend(inside)[0].view, attend(apart.view)[0].view);
+}
+
 TEST(Attention, QuantizedCacheStaysCloseToTheKeysItCameFrom) {
   const Sequence s(50);
   const OwnedTensor wanted = s.paged(0, 50), slots = integer_tensor([] {

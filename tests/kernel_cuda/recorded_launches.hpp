@@ -22,6 +22,7 @@ struct RecordedLaunch {
   std::string program;
   bool fallback = false;
   std::int64_t items = 0, blocks = 0;
+  std::size_t index = 0;  ///< of the program among the kernel's
   /// How many items the busiest thread block takes.
   std::int64_t rounds() const { return div_up(items, blocks); }
 };
@@ -39,14 +40,15 @@ class RecordingStream final : public Stream {
     const auto found = std::ranges::find_if(
         loaded_, [&](const cuda::LoadedProgram& p) { return p.loaded.function.handle == function.handle; });
     CERMET_ASSERT(found != loaded_.end());
-    const cuda::Program& program = programs_[static_cast<std::size_t>(found - loaded_.begin())];
+    const auto index = static_cast<std::size_t>(found - loaded_.begin());
+    const cuda::Program& program = programs_[index];
     launches.push_back({std::string(short_name(program)), program.fallback,
-                        *static_cast<const std::uint32_t*>(parameters[1]), shape.blocks});
+                        *static_cast<const std::uint32_t*>(parameters[1]), shape.blocks, index});
     if (on_params) on_params(parameters[0]);
     inner_.launch(shape, function, parameters);
   }
   void multiply(const MatrixProduct& product) override {
-    launches.push_back({"cublaslt", false, 1, 1});
+    launches.push_back({"cublaslt", false, 1, 1, 0});
     inner_.multiply(product);
   }
 

@@ -200,6 +200,13 @@ def decode(c, draw):
         paged(c, draw, draw.coarse('f32', (3, 2, 8)), 'f32', [4, 0, 9], heads=1, return_lse=True, **settings)
 
 
+def pages_of_tokens(c, draw):
+    """Pages of one token, and values that are narrower than keys."""
+    for layout in (HND, NHD):
+        paged(c, draw, draw.coarse('f32', (3, 2, 6)), 'f32', [3, 5], [0, 1, 3], dv=4, block=1, layout=layout)
+        paged(c, draw, draw.coarse('bf16', (2, 4, 12)), 'i8', [4, 2], scales='token', heads=1, dv=8, block=1, layout=layout, out_dtype='f32')
+
+
 def merge(c, draw):
     for dtype, second, out in (('f32', 'f32', {}), ('bf16', 'f16', {}), ('f16', 'bf16', {'out_dtype': 'f32'}), ('f32', 'f32', {'out_dtype': 'bf16'})):
         o1, o2 = draw.coarse(dtype, (4, 2, 5)), draw.coarse(second, (4, 2, 5))
@@ -232,4 +239,5 @@ def cases():
     merge(c, draw)
     batches(c, draw)
     strict(c, draw)
+    pages_of_tokens(c, draw)
     return c

@@ -11,14 +11,29 @@ namespace {
 
 /// Rows of a warp; keys of a tile in shared memory, and tiles there; keys that a warp takes at a time.
 struct Tile {
+  static constexpr int warps = 4;
   int warp_rows, keys, stages, step;
-  std::int64_t rows() const { return std::int64_t{attention::prefill_warps} * warp_rows; }
+  std::int64_t rows() const { return std::int64_t{warps} * warp_rows; }
 };
 
-std::int64_t shared_bytes(const BatchedProblem& a, const Tile& tile) {
-  return attention::prefill_shared_bytes(static_cast<int>(a.head_size), static_cast<int>(a.value_size), tile.warp_rows,
-                                         tile.keys, tile.stages, 1);
+attention::PrefillConfig device_config(const BatchedProblem& a, const Tile& tile) {
+  return {.head_size = static_cast<int>(a.head_size),
+          .value_size = static_cast<int>(a.value_size),
+          .group = static_cast<int>(a.group()),
+          .block = 0,
+          .q = a.type,
+          .kv = a.type,
+          .out = a.out,
+          .tile = a.type,
+          .plain = a.plain,
+          .token_scales = false,
+          .values_in_keys = false,
+          .warp_rows = tile.warp_rows,
+          .keys = tile.keys,
+          .stages = tile.stages,
+          .step = tile.step};
 }
+std::int64_t shared_bytes(const BatchedProblem& a, const Tile& tile) { return device_config(a, tile).shared_bytes(); }
 
 /// Blocks on an SM whose registers are capped; 1 where the cap would spill.
 int min_blocks(const Problem& p, const Tile& tile) {
@@ -101,23 +116,11 @@ double cost(const Problem& p, const Config& config, const DeviceLimits& limits) 
 std::vector<Program> programs(const Problem& p, const Config& config) {
   const BatchedProblem a(p);
   const Tile tile = tile_of(p, config);
-  const attention::PrefillConfig device_config{.head_size = static_cast<int>(a.head_size),
-                                               .value_size = static_cast<int>(a.value_size),
-                                               .group = static_cast<int>(a.group()),
-                                               .block = 0,
-                                               .q = a.type,
-                                               .kv = a.type,
-                                               .out = a.out,
-                                               .plain = a.plain,
-                                               .warp_rows = tile.warp_rows,
-                                               .keys = tile.keys,
-                                               .stages = tile.stages,
-                                               .step = tile.step};
   std::vector<Program> list{
       {.header = "kernel/cuda/device/attention/prefill_batched.cuh",
        .task = fmt::format("cermet::attention::BatchedPrefillTask<cermet::attention::PrefillConfig{}, {}>",
-                           config_text(device_config), score_config(p)),
-       .threads = 32 * attention::prefill_warps,
+                           config_text(device_config(a, tile)), score_config(p)),
+       .threads = 32 * Tile::warps,
        .shared_bytes = shared_bytes(a, tile),
        .min_blocks = min_blocks(p, tile)}};
   for (Program& other : as_fallbacks(attention_batched_file::attention_batched_general.programs(p)))

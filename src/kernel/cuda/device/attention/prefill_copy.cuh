@@ -54,10 +54,10 @@ CERMET_DEVICE void copy_queries(char* to, const void* any, Address&& address) {
 }
 
 /// How a team copies `Count` rows of `Size` elements of a sequence and head. `Block`: tokens of a page, 0 where keys
-/// are not paged.
-template <int Size, int Count, class Team, int Block>
+/// are not paged. `Bytes`: of an element.
+template <int Size, int Count, class Team, int Block, int Bytes = 2>
 struct KeyCopy {
-  static constexpr int chunks = Size / 8, passes = static_cast<int>(div_up(Count * chunks, Team::size)),
+  static constexpr int chunks = Size * Bytes / 16, passes = static_cast<int>(div_up(Count * chunks, Team::size)),
                        step = Team::size / chunks;
   static constexpr bool even =
       Team::size % chunks == 0 && Count % step == 0;  ///< a thread has the same chunk of rows that are `step` apart
@@ -70,25 +70,26 @@ struct KeyCopy {
     return even ? thread % chunks : (pass * Team::size + thread) % chunks;
   }
 
-  /// Pages of this thread's rows, of keys first .. first + Count (0 where they are not paged); -1 for rows that become
-  /// zeros: outside `seen`, because a weight of 0 does not silence a NaN, and of a page that does not exist, which
-  /// `broken` reports.
+  /// Pages of this thread's rows in passes `base` on, of keys first .. first + Count (0 where they are not paged); -1
+  /// for rows that become zeros: outside `seen`, because a weight of 0 does not silence a NaN, and of a page that does
+  /// not exist, which `broken` reports.
+  template <int Passes>
   static CERMET_DEVICE void find_pages(const Params& p, const Sequence& s, int first, Visible seen,
-                                       int (&pages)[passes], bool& broken) {
+                                       int (&pages)[Passes], bool& broken, int base = 0) {
     const auto wanted = [&](int i) {
-      const int key = first + row(i);
-      return key >= seen.first && key < seen.last && (even || row(i) < Count);
+      const int key = first + row(base + i);
+      return key >= seen.first && key < seen.last && (is_whole<Passes> || row(base + i) < Count);
     };
 #pragma unroll
-    for (int i = 0; i < passes; ++i) {
+    for (int i = 0; i < Passes; ++i) {
       pages[i] = wanted(i) ? 0 : -1;
       if constexpr (Block != 0) {
-        if (wanted(i)) pages[i] = p.block_tables[s.index * p.table_stride + (first + row(i)) / Block];
+        if (wanted(i)) pages[i] = p.block_tables[s.index * p.table_stride + (first + row(base + i)) / Block];
       }
     }
     if constexpr (Block != 0) {
 #pragma unroll
-      for (int i = 0; i < passes; ++i) {
+      for (int i = 0; i < Passes; ++i) {
         const bool exists = pages[i] >= 0 && pages[i] < p.blocks;
         broken |= wanted(i) && !exists;
         if (!exists) pages[i] = -1;
@@ -96,21 +97,26 @@ struct KeyCopy {
     }
   }
 
-  template <class Rows>
+  template <class Rows, int Passes>
   static CERMET_DEVICE void copy(const KeyList& list, const Sequence& s, int head, int first,
-                                 const int (&pages)[passes], char* to) {
-    const char* base = static_cast<const char*>(list.data) +
-                       2 * (head * list.head_stride + (Block == 0 ? s.key_begin * list.row_stride : 0));
+                                 const int (&pages)[Passes], char* to, int base = 0) {
+    const char* data = static_cast<const char*>(list.data) +
+                       Bytes * (head * list.head_stride + (Block == 0 ? s.key_begin * list.row_stride : 0));
 #pragma unroll
-    for (int i = 0; i < passes; ++i) {
-      const int key = first + row(i);
-      if (!even && row(i) >= Count) continue;
+    for (int i = 0; i < Passes; ++i) {
+      const int r = row(base + i), key = first + r;
+      if (!is_whole<Passes> && r >= Count) continue;
       const int64_t offset = Block != 0 ? pages[i] * list.page_stride + key % (Block != 0 ? Block : 1) * list.row_stride
                                         : key * list.row_stride;
-      ptx::cp_async<16>(to + Rows::offset(row(i), chunk(i)), pages[i] >= 0 ? base + 2 * offset + 16 * chunk(i) : base,
-                        pages[i] >= 0 ? 16 : 0);
+      ptx::cp_async<16>(to + Rows::offset(r, chunk(base + i)),
+                        pages[i] >= 0 ? data + Bytes * offset + 16 * chunk(base + i) : data, pages[i] >= 0 ? 16 : 0);
     }
   }
+
+ private:
+  /// Whether all rows of so many passes at a time are rows of the tile.
+  template <int Passes>
+  static constexpr bool is_whole = even&& passes % Passes == 0;
 };
 
 /// Copies them, pages and all.

@@ -165,24 +165,24 @@ CERMET_DEVICE void repair(const Params& p, const ExactRow& row, Element<C.out>* 
       at = key % C.block;
       if (page < 0 || page >= p.blocks) return;
     }
-    const auto scale = [&](const KeyList& list) {
-      return !list.scale ? 1.0f
-                         : list.scale[page * list.scale_page_stride + at * list.scale_row_stride +
-                                      row.kv_head * list.scale_head_stride];
-    };
     const auto vector = [&](const KeyList& list) {
       return static_cast<const T*>(list.data) + page * list.page_stride + at * list.row_stride +
              row.kv_head * list.head_stride;
+    };
+    const auto scaled = [&](float x, const KeyList& list) {
+      if (sizeof(T) > 1 || !list.scale) return x;
+      return x * list.scale[page * list.scale_page_stride + at * list.scale_row_stride +
+                            row.kv_head * list.scale_head_stride];
     };
     const T* k = vector(p.k);
     float dot = 0.0f;
 #pragma unroll 1
     for (int i = 0; i < C.head_size; ++i) dot = fmaf(to_float(q[i]), to_float(k[i]), dot);
-    if constexpr (sizeof(T) == 1) dot *= scale(p.k);
-    float weight = expf(operands.change(score_of(p, dot, slope, row.position - key), row.head, row.token, key) - base);
+    dot = scaled(dot, p.k);
+    const float weight =
+        expf(operands.change(score_of(p, dot, slope, row.position - key), row.head, row.token, key) - base);
     if (Operands::skips_zeros && weight == 0.0f) continue;
-    if constexpr (sizeof(T) == 1) weight *= scale(p.v);
-    sum = fmaf(weight, to_float(vector(p.v)[d]), sum);
+    sum = fmaf(weight, scaled(to_float(vector(p.v)[d]), p.v), sum);
   }
   o[d] = from_float<Element<C.out>>(sum * row.factor);
 }
