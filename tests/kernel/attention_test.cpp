@@ -232,6 +232,81 @@ TEST(Attention, QuantizedCacheStaysCloseToTheKeysItCameFrom) {
   }
 }
 
+/// A paged cache of one sequence with other pages between, and the same numbers as float32.
+struct CacheCopies {
+  OwnedTensor cache, scales, floats;
+
+  CacheCopies(DType dtype, const Shape& shape, bool per_token, unsigned seed)
+      : cache(dtype, shape),
+        scales(DType::f32, per_token ? Shape{shape[0], shape[1], shape[2]} : Shape{shape[1]}),
+        floats(DType::f32, shape) {
+    std::mt19937 random(seed);
+    const auto number = [&] { return static_cast<double>(random() >> 8) * 0x1p-23 - 1; };
+    for (std::int64_t i = 0; i < scales.view.elements(); ++i)
+      store(scales.view, i, is_scaled() ? 0.006 + 0.003 * number() : 1.0);
+    for (std::int64_t i = 0; i < shape.elements(); ++i) {
+      store(cache.view, i, dtype == DType::i8 ? std::round(127 * number()) : is_scaled() ? 100 * number() : number());
+      const std::int64_t row = i / shape[3];
+      store(floats.view, i, load(cache.view, i) * load(scales.view, per_token ? row : row / shape[2] % shape[1]));
+    }
+  }
+  bool is_scaled() const { return size_of(cache.view.dtype) == 1; }
+};
+
+struct Sizes {
+  std::int64_t head_size, value_size, group, queries, context;
+};
+
+/// Queries of bf16 over a cache of `dtype` give what the same numbers as float32 give: whatever instructions multiply
+/// them, sums are float32. Values of another size than keys are the first elements of the keys, as in MLA.
+void expect_what_floats_give(DType dtype, bool per_token, const Sizes& s) {
+  constexpr std::int64_t heads_of_keys = 2;
+  const std::int64_t count = (s.context + block - 1) / block;
+  const Shape shape{count + 1, heads_of_keys, block, s.head_size};
+  const CacheCopies keys(dtype, shape, per_token, 7), own(dtype, shape, per_token, 8);
+  const CacheCopies& values = s.value_size == s.head_size ? own : keys;
+  const auto first_elements = [&](TensorView view) {
+    view.shape[3] = s.value_size;
+    return view;
+  };
+  std::vector<std::int32_t> pages;
+  for (std::int64_t page = 0; page < count; ++page) pages.push_back(static_cast<std::int32_t>(count - page));
+  const OwnedTensor table = integer_tensor(pages, {1, count}),
+                    context = integer_tensor({static_cast<std::int32_t>(s.context)}),
+                    starts = integer_tensor({0, static_cast<std::int32_t>(s.queries)}),
+                    q = random_tensor({s.queries, heads_of_keys * s.group, s.head_size}, 9);
+  OwnedTensor rounded(DType::bf16, q.view.shape), exact(DType::f32, q.view.shape);
+  for (std::int64_t i = 0; i < q.view.elements(); ++i) {
+    store(rounded.view, i, load(q.view, i));
+    store(exact.view, i, load(rounded.view, i));
+  }
+  const Attributes attributes{{"out_dtype", "f32"}, {"return_lse", true}};
+  std::vector<TensorView> inputs{rounded.view, keys.cache.view, first_elements(values.cache.view),
+                                 table.view,   context.view,    starts.view};
+  if (keys.is_scaled()) inputs.insert(inputs.end(), {keys.scales.view, values.scales.view});
+  const auto found = run_op("incre_flash_attention", inputs, attributes, 2);
+  const auto wanted =
+      run_op("incre_flash_attention",
+             {exact.view, keys.floats.view, first_elements(values.floats.view), table.view, context.view, starts.view},
+             attributes, 1);
+  expect_near(found[0].view, wanted[0].view, 2e-5);
+  expect_near(found[1].view, wanted[1].view, 2e-5);
+  expect_same_bits(run_op("incre_flash_attention", inputs, attributes, 5)[0].view, found[0].view);
+}
+
+TEST(Attention, CachesOfAllTypesGiveWhatFloatsGive) {
+  const Sizes list[] = {{64, 64, 4, 1, 700},  {64, 64, 4, 30, 330},  {128, 128, 7, 1, 100}, {576, 512, 16, 1, 150},
+                        {576, 512, 8, 3, 70}, {256, 256, 8, 1, 600}, {192, 128, 1, 9, 70},  {512, 512, 4, 1, 33},
+                        {72, 72, 5, 1, 70},   {80, 80, 2, 40, 90},   {48, 48, 3, 1, 5},     {18, 18, 4, 20, 130}};
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16, DType::i8, DType::f8_e4m3, DType::f8_e5m2})
+    for (const Sizes& s : list) {
+      SCOPED_TRACE(fmt::format("{} {}/{} group {}, {} of {}", name_of(dtype), s.head_size, s.value_size, s.group,
+                               s.queries, s.context));
+      expect_what_floats_give(dtype, s.queries > 5, s);
+      if (HasFatalFailure()) return;
+    }
+}
+
 TEST(Attention, RefusesWhatDoesNotFit) {
   const Sequence s(40);
   const auto message = [&](std::vector<std::int32_t> blocks, std::vector<std::int32_t> contexts,

@@ -6,8 +6,8 @@
 
 #include <limits>
 
-#include "format/fp8.hpp"
 #include "kernel/cpu/attention/few_rows-inl.hpp"
+#include "kernel/cpu/attention/pairs.hpp"
 #include "kernel/cpu/attention/product-inl.hpp"
 #include "kernel/cpu/attention/scores-inl.hpp"
 #include "kernel/cpu/by_dtype.hpp"
@@ -105,16 +105,37 @@ void accumulate_visible(const float* weights, const Broadcast& values, const Row
     }
 }
 
+/// weights[j][row] *= the factor of value j.
+void scale_weights(float* weights, std::int64_t rows, const TileRows& values, std::int64_t count) {
+  for (std::int64_t j = 0; j < count; ++j)
+    for (std::int64_t r = 0; r < rows; r += static_cast<std::int64_t>(lanes())) {
+      float* weight = weights + j * rows + r;
+      store(hn::Mul(load(weight), hn::Set(FloatTag(), values.factor[j])), weight);
+    }
+}
+
 /// Attends to keys begin .. end of a task whose rows are in `state`.
 void attend_keys(const AttentionSettings& settings, const AttentionShape& shape, const AttentionTask& task,
                  const RowState& state, std::int64_t begin, std::int64_t end) {
+  if (begin >= end) return;
   if (const int few = few_rows_of(shape, task)) return attend_few(settings, shape, task, state, begin, end, few);
   const std::int64_t rows = state.rows, head_size = shape.head_size, value_size = shape.value_size;
+  const bool k_pairs = scores_in_pairs(shape, task), v_pairs = values_in_pairs(shape, task);
+  PairStream k_stream(task.k, shape.k_to_bf16, head_size, static_cast<float>(settings.scale), state.keys),
+      v_stream(task.v, shape.v_to_bf16, value_size, 1.0f, state.values);
+  if (k_pairs) k_stream.begin(begin, std::min(end, begin + key_tile));
+  if (v_pairs) v_stream.begin(begin, std::min(end, begin + key_tile));
   for (std::int64_t j = begin; j < end; j += key_tile) {
     const std::int64_t count = std::min(key_tile, end - j), next = j + count, next_end = std::min(end, next + key_tile);
-    const Broadcast keys = keys_of(task.k, shape.k_to_float, head_size, j, next, state.keys);
-    prefetch_rows(task.k, head_size, next, next_end);
-    product(keys, state.query, state.scores, {count, rows, head_size}, false);
+    if (k_pairs) {
+      const auto [tile, ahead] = k_stream.take(count, next, next_end);
+      shape.pairs->score_tile(reinterpret_cast<const std::byte*>(state.query), rows, tile, count, head_size, ahead,
+                              state.scores);
+    } else {
+      prefetch_rows(task.k, head_size, next, next_end);
+      const Broadcast keys = keys_of(task.k, shape.k_to_float, head_size, j, next, state.keys);
+      product(keys, state.query, state.scores, {count, rows, head_size}, false);
+    }
     if (settings.softcap > 0)
       cap_scores(state.scores, static_cast<std::size_t>(count * rows), static_cast<float>(settings.softcap));
     if (task.alibi) add_alibi(state.scores, state, j, count);
@@ -123,8 +144,17 @@ void attend_keys(const AttentionSettings& settings, const AttentionShape& shape,
     const bool by_weight = task.bias.data || task.mask.data, masked = state.last_first > j || state.first_last < next;
     if (masked) mask_scores(state.scores, state, j, count);
     update_softmax(state.scores, state, count, value_size);
-    const Broadcast values = keys_of(task.v, shape.v_to_float, value_size, j, next, state.values);
+    if (v_pairs) {
+      const auto [tile, ahead] = v_stream.take(count, next, next_end);
+      if (!(masked || by_weight) ||
+          (all_finite(tile.factor, key_tile) && shape.pairs->all_finite(tile, count, value_size))) {
+        if (task.v.scale) scale_weights(state.scores, rows, tile, count);
+        shape.pairs->add_values(state.scores, rows, tile, count, value_size, ahead, state.output);
+        continue;
+      }
+    }
     prefetch_rows(task.v, value_size, next, next_end);
+    const Broadcast values = keys_of(task.v, shape.v_to_float, value_size, j, next, state.values);
     if ((masked || by_weight) && !all_finite(values, value_size, count)) {
       accumulate_visible(state.scores, values, state, j, count, value_size, by_weight);
     } else {
@@ -182,20 +212,18 @@ void store_output_rows(const RowState& state, const float* share, std::int64_t c
       [&](std::int64_t r) { return share[r]; });
 }
 
-void int8_run(const std::byte* from, std::byte* to, std::int64_t count) {
-  const hn::Rebind<std::int8_t, FloatTag> narrow;
-  const hn::Rebind<std::int32_t, FloatTag> wide;
-  const auto* x = reinterpret_cast<const std::int8_t*>(from);
-  auto* y = reinterpret_cast<float*>(to);
-  const auto whole = static_cast<std::int64_t>(lanes());
-  std::int64_t i = 0;
-  for (; i + whole <= count; i += whole)
-    store(hn::ConvertTo(FloatTag(), hn::PromoteTo(wide, hn::LoadU(narrow, x + i))), y + i);
-  for (; i < count; ++i) y[i] = x[i];
+RunConverter find_key_converter(DType dtype) {
+  if (dtype == DType::i8) return widen_run<std::int8_t>;
+  if (dtype == DType::f8_e4m3) return widen_run<format::e4m3>;
+  if (dtype == DType::f8_e5m2) return widen_run<format::e5m2>;
+  return real_converter(dtype, DType::f32);
 }
 
-RunConverter find_key_converter(DType dtype) {
-  return dtype == DType::i8 ? int8_run : real_converter(dtype, DType::f32);
+RunConverter find_bf16_converter(DType dtype) {
+  if (dtype == DType::i8) return widen_run_to_bf16<std::int8_t>;
+  if (dtype == DType::f8_e4m3) return widen_run_to_bf16<format::e4m3>;
+  if (dtype == DType::f8_e5m2) return widen_run_to_bf16<format::e5m2>;
+  return nullptr;
 }
 
 }  // namespace cermet::cpu::HWY_NAMESPACE
@@ -205,29 +233,10 @@ HWY_AFTER_NAMESPACE();
 namespace cermet::cpu {
 
 HWY_EXPORT(attend_keys);
+HWY_EXPORT(find_bf16_converter);
 HWY_EXPORT(find_key_converter);
 HWY_EXPORT(lay_query_rows);
 HWY_EXPORT(store_output_rows);
-
-namespace {
-
-/// Values of all 256 bit patterns of an 8-bit format.
-template <class T>
-struct CodeTable {
-  float value[256];
-  CodeTable() {
-    for (int code = 0; code < 256; ++code) value[code] = format::to_float(T{static_cast<unsigned char>(code)});
-  }
-};
-
-template <class T>
-void encode_run(const std::byte* from, std::byte* to, std::int64_t count) {
-  static const CodeTable<T> table;
-  auto* y = reinterpret_cast<float*>(to);
-  for (std::int64_t i = 0; i < count; ++i) y[i] = table.value[static_cast<unsigned char>(from[i])];
-}
-
-}  // namespace
 
 void attend(const AttentionSettings& settings, const AttentionShape& shape, const AttentionTask& task,
             const RowState& state, std::int64_t begin, std::int64_t end) {
@@ -244,11 +253,8 @@ void store_outputs(const RowState& state, const float* share, std::int64_t count
   HWY_DYNAMIC_DISPATCH(store_output_rows)(state, share, count, value_size, o, step);
 }
 
-RunConverter key_converter(DType dtype) {
-  if (dtype == DType::f8_e4m3) return encode_run<format::e4m3>;
-  if (dtype == DType::f8_e5m2) return encode_run<format::e5m2>;
-  return HWY_DYNAMIC_DISPATCH(find_key_converter)(dtype);
-}
+RunConverter key_converter(DType dtype) { return HWY_DYNAMIC_DISPATCH(find_key_converter)(dtype); }
+RunConverter bf16_converter(DType dtype) { return HWY_DYNAMIC_DISPATCH(find_bf16_converter)(dtype); }
 
 }  // namespace cermet::cpu
 #endif

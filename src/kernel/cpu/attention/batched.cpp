@@ -1,4 +1,5 @@
 // Attention of sequences of one length: the same tasks as for ragged batches, with steps from the layouts.
+#include "kernel/cpu/attention/pairs.hpp"
 #include "kernel/cpu/attention/tile_attention.hpp"
 #include "kernel/kernel.hpp"
 #include "op/attention_layout.hpp"
@@ -36,7 +37,7 @@ ScoreOperand score_operand(const LaunchArgs& args, std::size_t operand, std::int
   return {view.as<const std::byte>() + batch * step(0) + head * step(1) + token * step(2), step(2), step(1), step(3)};
 }
 
-AttentionShape shape_of(const LaunchArgs& args, const Call& a, double masked_score) {
+AttentionShape shape_of(const LaunchArgs& args, const Call& a, double masked_score, const PairAttention* pairs) {
   const TensorView &q = args.inputs[op::flash_attention::q], &k = args.inputs[op::flash_attention::k],
                    &v = args.inputs[op::flash_attention::v], &o = args.outputs[0];
   AttentionShape shape{.head_size = q.shape[a.q.size],
@@ -50,8 +51,12 @@ AttentionShape shape_of(const LaunchArgs& args, const Call& a, double masked_sco
                        .q_to_float = real_converter(q.dtype, DType::f32),
                        .k_to_float = real_converter(k.dtype, DType::f32),
                        .v_to_float = real_converter(v.dtype, DType::f32),
-                       .o_from_float = real_converter(DType::f32, o.dtype)};
+                       .o_from_float = real_converter(DType::f32, o.dtype),
+                       .k_dtype = k.dtype,
+                       .v_dtype = v.dtype,
+                       .pairs = pairs};
   shape.q_element_step = element_step(q, a.q);
+  if (shape.q_element_step != 0) shape.pairs = nullptr;
   shape.masked_score = static_cast<float>(masked_score);
   shape.floats_by_token = q.dtype == DType::f32 && o.dtype == DType::f32 && shape.q_element_step == 0 &&
                           element_step(o, a.o) == 0 && shape.group == 1;
@@ -62,11 +67,12 @@ AttentionShape shape_of(const LaunchArgs& args, const Call& a, double masked_sco
   return shape;
 }
 
-void launch(const LaunchArgs& args, const Call& a, const AttentionSettings& settings, double masked_score) {
+void launch(const LaunchArgs& args, const Call& a, const AttentionSettings& settings, double masked_score,
+            const PairAttention* pairs) {
   const TensorView &q = args.inputs[op::flash_attention::q], &k = args.inputs[op::flash_attention::k],
                    &o = args.outputs[0];
   if (o.elements() == 0) return;
-  const AttentionShape shape = shape_of(args, a, masked_score);
+  const AttentionShape shape = shape_of(args, a, masked_score, pairs);
   const std::int64_t heads = k.shape[a.k.heads], tokens = q.shape[a.q.tokens],
                      most = attention_tile_tokens(shape.group), tiles = div_up(tokens, most);
   const auto task = [&](std::int64_t index) {
@@ -111,8 +117,9 @@ extern const Kernel attention_batched{
     .bind = [](const Problem& p) -> Launcher {
       const Call a(p.attributes);
       return [a, settings = AttentionSettings(p.attributes, p.size(op::flash_attention::q, a.q.size)),
-              masked_score = p.attributes.number("masked_score")](const LaunchArgs& args) {
-        launch(args, a, settings, masked_score);
+              masked_score = p.attributes.number("masked_score"),
+              pairs = pairs_for(p.input(op::flash_attention::q).dtype)](const LaunchArgs& args) {
+        launch(args, a, settings, masked_score, pairs);
       };
     },
     .workspace = [](const Problem& p, int threads) -> std::int64_t {

@@ -1,5 +1,6 @@
 // One query of a few heads against keys: elements of a head lie in the lanes, where the rows of a tile would leave most
-// lanes empty. Include after <hwy/foreach_target.h>.
+// lanes empty. Keys and values are read once, where they are, so that decoding keeps the pace of the memory. Include
+// after <hwy/foreach_target.h>.
 #if defined(CERMET_FEW_ROWS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef CERMET_FEW_ROWS_INL
 #undef CERMET_FEW_ROWS_INL
@@ -11,60 +12,13 @@
 #include <limits>
 #include <utility>
 
+#include "kernel/cpu/attention/few_products-inl.hpp"
 #include "kernel/cpu/attention/key_rows-inl.hpp"
+#include "kernel/cpu/attention/pairs.hpp"
 #include "kernel/cpu/math-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
-
-/// Rows of a task that is taken this way; 0 for others. One query sees all keys of its range, so no key is masked by
-/// its place.
-inline int few_rows_of(const AttentionShape& shape, const AttentionTask& task) {
-  const bool plain =
-      !task.alibi && !task.bias.data && !task.mask.data && task.k.element_step == 0 && task.v.element_step == 0;
-  return plain && task.tokens == 1 && shape.group <= few_rows ? static_cast<int>(shape.group) : 0;
-}
-
-/// scores[r][j] = query[r] . key j, for K keys from `keys` on.
-template <int R, int K>
-HWY_INLINE void score_keys(const float* query, const float* keys, std::int64_t step, std::int64_t head_size,
-                           float* scores) {
-  Floats dot[R][K];
-  for (int r = 0; r < R; ++r)
-    for (int j = 0; j < K; ++j) dot[r][j] = hn::Zero(FloatTag());
-  for_vectors(static_cast<std::size_t>(head_size), [&](std::size_t d, std::size_t n) HWY_ATTR {
-    Floats key[K];
-    for (int j = 0; j < K; ++j) key[j] = load_n(keys + j * step + d, n);
-    for (int r = 0; r < R; ++r) {
-      const Floats q = load_n(query + r * head_size + d, n);
-      for (int j = 0; j < K; ++j) dot[r][j] = hn::MulAdd(q, key[j], dot[r][j]);
-    }
-  });
-  for (int r = 0; r < R; ++r)
-    for (int j = 0; j < K; ++j) scores[r * key_tile + j] = sum_lanes(dot[r][j]);
-}
-
-/// output[r][d] += sum over keys of weights[r][key] * value[key][d], for V vectors of elements, the last of which has
-/// n.
-template <int R, int V>
-HWY_INLINE void add_values(const float* weights, const float* values, std::int64_t step, std::int64_t count,
-                           std::size_t n, std::int64_t value_size, float* output) {
-  const auto at = [](int v) { return static_cast<std::size_t>(v) * lanes(); };
-  const auto length = [&](int v) { return v + 1 == V ? n : lanes(); };
-  Floats sum[R][V];
-  for (int r = 0; r < R; ++r)
-    for (int v = 0; v < V; ++v) sum[r][v] = load_n(output + r * value_size + at(v), length(v));
-  for (std::int64_t j = 0; j < count; ++j) {
-    Floats value[V];
-    for (int v = 0; v < V; ++v) value[v] = load_n(values + j * step + at(v), length(v));
-    for (int r = 0; r < R; ++r) {
-      const Floats weight = hn::Set(FloatTag(), weights[r * key_tile + j]);
-      for (int v = 0; v < V; ++v) sum[r][v] = hn::MulAdd(weight, value[v], sum[r][v]);
-    }
-  }
-  for (int r = 0; r < R; ++r)
-    for (int v = 0; v < V; ++v) store_n(sum[r][v], output + r * value_size + at(v), length(v));
-}
 
 /// A row's scores become weights exp(s - maximum); its maximum, sum and output are brought to the new maximum.
 inline void weigh_row(float* scores, std::int64_t count, float& maximum, float& sum, float* output,
@@ -91,63 +45,123 @@ inline void weigh_row(float* scores, std::int64_t count, float& maximum, float& 
   });
 }
 
-template <int R>
-HWY_NOINLINE void attend_rows(const AttentionSettings& settings, const AttentionShape& shape, const AttentionTask& task,
-                              const RowState& state, std::int64_t begin, std::int64_t end) {
-  const std::int64_t head_size = shape.head_size, value_size = shape.value_size,
-                     step = static_cast<std::int64_t>(lanes());
-  float *const query = state.few, *const output = query + R * head_size;
-  const std::int64_t first_end = std::min(end, begin + key_tile);
-  prefetch_rows(task.k, head_size, begin, first_end);
-  prefetch_rows(task.v, value_size, begin, first_end);
-  float maximum[R], sum[R] = {};
-  for (int r = 0; r < R; ++r) {
-    maximum[r] = std::numeric_limits<float>::lowest();
-    for (std::int64_t d = 0; d < head_size; ++d) query[r * head_size + d] = state.query[d * state.rows + r];
+/// What multiplies up to few_block rows with keys and values of one element type; element r - 1 of a table takes r
+/// rows.
+struct FewProducts {
+  ScoreFew score[few_block];
+  AddFew add[few_block];
+  std::int64_t (*place)(std::int64_t d, std::int64_t length);  ///< of an element in queries and outputs
+};
+
+template <class T>
+inline constexpr FewProducts few_products = {{score_few<T, 1>, score_few<T, 2>, score_few<T, 3>, score_few<T, 4>},
+                                             {add_few<T, 1>, add_few<T, 2>, add_few<T, 3>, add_few<T, 4>},
+                                             place_of<T>};
+
+/// Products for rows that are read where they are; null: they are widened in a tile first.
+inline const FewProducts* products_in_place(DType dtype, std::int64_t length) {
+  if (dtype == DType::f32) return &few_products<float>;
+  if (length % static_cast<std::int64_t>(lanes()) != 0) return nullptr;
+  if (dtype == DType::bf16) return &few_products<format::bf16>;
+  if (dtype == DType::i8) return &few_products<std::int8_t>;
+  if (dtype == DType::f8_e4m3) return &few_products<format::e4m3>;
+  if (dtype == DType::f8_e5m2) return &few_products<format::e5m2>;
+  return &few_products<format::f16>;
+}
+
+/// Keys or values of a task in tiles, one after the other.
+class TileStream {
+ public:
+  TileStream(const KeyRows& rows, DType dtype, RunConverter convert, std::int64_t length, float factor, float* tile)
+      : rows_(rows),
+        stream_(rows, factor),
+        convert_(convert),
+        length_(length),
+        factor_(factor),
+        tile_(tile),
+        in_place_(products_in_place(dtype, length)) {}
+
+  const FewProducts& products() const { return in_place_ ? *in_place_ : few_products<float>; }
+  bool in_place() const { return in_place_; }
+
+  void begin(std::int64_t begin, std::int64_t end) {
+    stream_.begin(begin, end);
+    prefetch_rows(rows_, length_, begin, end);
   }
-  std::fill_n(output, R * value_size, 0.0f);
+  /// Rows begin .. end, and the rows to prefetch meanwhile, which end before `next_end`.
+  RowStream::Step take(std::int64_t begin, std::int64_t end, std::int64_t next_end) {
+    const RowStream::Step step = stream_.take(end, next_end);
+    if (in_place_) return step;
+    load_rows(rows_, convert_, length_, begin, end, tile_);
+    widened_.find_dense(reinterpret_cast<const std::byte*>(tile_), 4 * length_, end - begin, factor_);
+    return {widened_, step.ahead};
+  }
+
+ private:
+  const KeyRows& rows_;
+  RowStream stream_;
+  RunConverter convert_;
+  std::int64_t length_;
+  float factor_;
+  float* tile_;
+  const FewProducts* in_place_;
+  TileRows widened_;
+};
+
+/// Attends to keys begin .. end, of which there are some, of a task with `rows` rows, whose state is cleared.
+HWY_NOINLINE void attend_few(const AttentionSettings& settings, const AttentionShape& shape, const AttentionTask& task,
+                             const RowState& state, std::int64_t begin, std::int64_t end, int rows) {
+  const std::int64_t head_size = shape.head_size, value_size = shape.value_size;
+  TileStream keys(task.k, shape.k_dtype, shape.k_to_float, head_size, static_cast<float>(settings.scale), state.keys),
+      values(task.v, shape.v_dtype, shape.v_to_float, value_size, 1.0f, state.values);
+  const bool in_pairs = shape.pairs && shape.k_dtype == DType::bf16 && head_size % few_pairs_multiple == 0;
+  const ScoreFew* const score = in_pairs ? shape.pairs->score_few : keys.products().score;
+  const std::int64_t query_bytes = head_size * (in_pairs ? 2 : 4);
+  auto* const query = reinterpret_cast<std::byte*>(state.few);
+  float* const output = state.few + few_rows * head_size;
+  for (int r = 0; r < rows; ++r) {
+    const std::byte* const q = task.q + r * shape.q_head_step;
+    std::byte* const to = query + r * query_bytes;
+    if (in_pairs) {
+      std::copy_n(q, query_bytes, to);
+      continue;
+    }
+    load_query(shape, q, state.row);
+    for (std::int64_t d = 0; d < head_size; ++d)
+      reinterpret_cast<float*>(to)[keys.products().place(d, head_size)] = state.row[d];
+  }
+  std::fill_n(output, rows * value_size, 0.0f);
+  std::fill_n(state.maximum, rows, std::numeric_limits<float>::lowest());
+  std::fill_n(state.sum, rows, 0.0f);
+  keys.begin(begin, std::min(end, begin + key_tile));
+  values.begin(begin, std::min(end, begin + key_tile));
   for (std::int64_t tile = begin; tile < end; tile += key_tile) {
     const std::int64_t count = std::min(key_tile, end - tile), next = tile + count,
                        next_end = std::min(end, next + key_tile);
-    const Broadcast keys = keys_of(task.k, shape.k_to_float, head_size, tile, next, state.keys);
-    prefetch_rows(task.k, head_size, next, next_end);
-    std::int64_t j = 0;
-    for (; j + 4 <= count; j += 4)
-      score_keys<R, 4>(query, keys.data + j * keys.m_step, keys.m_step, head_size, state.scores + j);
-    for (; j < count; ++j)
-      score_keys<R, 1>(query, keys.data + j * keys.m_step, keys.m_step, head_size, state.scores + j);
-    for (int r = 0; r < R; ++r) {
+    const auto for_blocks = [&](auto&& body) HWY_ATTR {
+      for (int r = 0; r < rows; r += few_block) body(r, std::min(few_block, rows - r) - 1);
+    };
+    const auto [k, k_ahead] = keys.take(tile, next, next_end);
+    for_blocks([&](int r, int table) HWY_ATTR {
+      score[table](query + r * query_bytes, k, count, head_size, r == 0 ? k_ahead : nullptr,
+                   state.scores + r * key_tile);
+    });
+    const auto [v, v_ahead] = values.take(tile, next, next_end);
+    for (int r = 0; r < rows; ++r) {
       float* const scores = state.scores + r * key_tile;
       if (settings.softcap > 0)
         cap_scores(scores, static_cast<std::size_t>(count), static_cast<float>(settings.softcap));
-      weigh_row(scores, count, maximum[r], sum[r], output + r * value_size, value_size);
+      weigh_row(scores, count, state.maximum[r], state.sum[r], output + r * value_size, value_size);
+      for (std::int64_t j = 0; task.v.scale && values.in_place() && j < count; ++j) scores[j] *= v.factor[j];
     }
-    const Broadcast values = keys_of(task.v, shape.v_to_float, value_size, tile, next, state.values);
-    prefetch_rows(task.v, value_size, next, next_end);
-    std::int64_t d = 0;
-    for (; d + 4 * step <= value_size; d += 4 * step)
-      add_values<R, 4>(state.scores, values.data + d, values.m_step, count, lanes(), value_size, output + d);
-    for (; d < value_size; d += step)
-      add_values<R, 1>(state.scores, values.data + d, values.m_step, count,
-                       static_cast<std::size_t>(std::min(step, value_size - d)), value_size, output + d);
+    for_blocks([&](int r, int table) HWY_ATTR {
+      values.products().add[table](state.scores + r * key_tile, v, count, value_size, r == 0 ? v_ahead : nullptr,
+                                   output + r * value_size);
+    });
   }
-  for (int r = 0; r < R; ++r) {
-    state.maximum[r] = maximum[r];
-    state.sum[r] = sum[r];
-    for (std::int64_t d = 0; d < value_size; ++d) state.output[d * state.rows + r] = output[r * value_size + d];
-  }
-}
-
-/// Attends to keys begin .. end of a task with `rows` rows, whose state is cleared.
-inline void attend_few(const AttentionSettings& settings, const AttentionShape& shape, const AttentionTask& task,
-                       const RowState& state, std::int64_t begin, std::int64_t end, int rows) {
-  if (begin >= end) return;
-  switch (rows) {
-    case 1: return attend_rows<1>(settings, shape, task, state, begin, end);
-    case 2: return attend_rows<2>(settings, shape, task, state, begin, end);
-    case 3: return attend_rows<3>(settings, shape, task, state, begin, end);
-    default: return attend_rows<few_rows>(settings, shape, task, state, begin, end);
-  }
+  for (int r = 0; r < rows; ++r)
+    for (std::int64_t d = 0; d < value_size; ++d)
+      state.output[d * state.rows + r] = output[r * value_size + values.products().place(d, value_size)];
 }
 
 }  // namespace cermet::cpu::HWY_NAMESPACE

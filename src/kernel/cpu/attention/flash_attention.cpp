@@ -1,3 +1,4 @@
+#include "kernel/cpu/attention/pairs.hpp"
 #include "kernel/cpu/attention/tile_attention.hpp"
 #include "kernel/cpu/index_list.hpp"
 #include "kernel/kernel.hpp"
@@ -42,7 +43,7 @@ KeyRows rows_of(const TensorView& list, std::int64_t first, std::int64_t head) {
   return rows;
 }
 
-AttentionShape shape_of(const LaunchArgs& args) {
+AttentionShape shape_of(const LaunchArgs& args, const PairAttention* pairs) {
   const TensorView &query = args.inputs[q], &o = args.outputs[0];
   return {.head_size = query.shape[2],
           .value_size = o.shape[2],
@@ -55,11 +56,14 @@ AttentionShape shape_of(const LaunchArgs& args) {
           .q_to_float = real_converter(query.dtype, DType::f32),
           .k_to_float = real_converter(args.inputs[k].dtype, DType::f32),
           .v_to_float = real_converter(args.inputs[v].dtype, DType::f32),
-          .o_from_float = real_converter(DType::f32, o.dtype)};
+          .o_from_float = real_converter(DType::f32, o.dtype),
+          .k_dtype = args.inputs[k].dtype,
+          .v_dtype = args.inputs[v].dtype,
+          .pairs = pairs};
 }
 
-void launch(const LaunchArgs& args, const AttentionSettings& settings) {
-  const AttentionShape shape = shape_of(args);
+void launch(const LaunchArgs& args, const AttentionSettings& settings, const PairAttention* pairs) {
+  const AttentionShape shape = shape_of(args, pairs);
   const std::int64_t heads = args.inputs[k].shape[1], tile_tokens = attention_tile_tokens(shape.group);
   const Bounds queries(args, cu_seqlens, args.inputs[q].shape[0]);
   const Bounds keys(args, args.has(cu_seqlens_k) ? cu_seqlens_k : cu_seqlens, args.inputs[k].shape[0]);
@@ -103,9 +107,8 @@ extern const Kernel attention_flash_attention{
       return std::nullopt;
     },
     .bind = [](const Problem& p) -> Launcher {
-      return [settings = AttentionSettings(p.attributes, p.size(q, 2))](const LaunchArgs& args) {
-        launch(args, settings);
-      };
+      return [settings = AttentionSettings(p.attributes, p.size(q, 2)),
+              pairs = pairs_for(p.input(q).dtype)](const LaunchArgs& args) { launch(args, settings, pairs); };
     },
     .workspace = [](const Problem& p, int threads) -> std::int64_t {
       const std::int64_t group = p.size(q, 1) / p.size(k, 1),

@@ -1,4 +1,5 @@
 #include "base/checked.hpp"
+#include "kernel/cpu/attention/pairs.hpp"
 #include "kernel/cpu/attention/tile_attention.hpp"
 #include "kernel/kernel.hpp"
 #include "op/kv_cache.hpp"
@@ -14,9 +15,10 @@ constexpr std::string_view name = "incre_flash_attention";
 /// The checked operands of a launch, and its tiles of queries.
 class Batch {
  public:
-  Batch(const LaunchArgs& args, const KvCacheAxes& axes)
+  Batch(const LaunchArgs& args, const KvCacheAxes& axes, const PairAttention* pairs)
       : args_(args),
         axes_(axes),
+        pairs_(pairs),
         heads_(args.inputs[k_cache].shape[axes.heads]),
         block_(args.inputs[k_cache].shape[axes.block]),
         group_(args.inputs[q].shape[1] / heads_),
@@ -35,19 +37,23 @@ class Batch {
   AttentionShape shape() const {
     const TensorView &query = args_.inputs[q], &o = args_.outputs[0];
     const auto bytes = [](const TensorView& view) { return byte_size(view.dtype); };
-    AttentionShape s{query.shape[2],
-                     o.shape[2],
-                     group_,
-                     query.strides[0] * bytes(query),
-                     query.strides[1] * bytes(query),
-                     o.strides[0] * bytes(o),
-                     o.strides[1] * bytes(o),
-                     args_.outputs.size() > 1 ? args_.outputs[1].strides[0] : 0,
-                     real_converter(query.dtype, DType::f32),
-                     key_converter(args_.inputs[k_cache].dtype),
-                     key_converter(args_.inputs[v_cache].dtype),
-                     real_converter(DType::f32, o.dtype)};
-    return s;
+    return {.head_size = query.shape[2],
+            .value_size = o.shape[2],
+            .group = group_,
+            .q_token_step = query.strides[0] * bytes(query),
+            .q_head_step = query.strides[1] * bytes(query),
+            .o_token_step = o.strides[0] * bytes(o),
+            .o_head_step = o.strides[1] * bytes(o),
+            .lse_head_step = args_.outputs.size() > 1 ? args_.outputs[1].strides[0] : 0,
+            .q_to_float = real_converter(query.dtype, DType::f32),
+            .k_to_float = key_converter(args_.inputs[k_cache].dtype),
+            .v_to_float = key_converter(args_.inputs[v_cache].dtype),
+            .o_from_float = real_converter(DType::f32, o.dtype),
+            .k_dtype = args_.inputs[k_cache].dtype,
+            .v_dtype = args_.inputs[v_cache].dtype,
+            .pairs = pairs_,
+            .k_to_bf16 = bf16_converter(args_.inputs[k_cache].dtype),
+            .v_to_bf16 = bf16_converter(args_.inputs[v_cache].dtype)};
   }
 
   AttentionTask task(std::int64_t index, const AttentionShape& s) const {
@@ -119,13 +125,15 @@ class Batch {
 
   const LaunchArgs& args_;
   KvCacheAxes axes_;
+  const PairAttention* pairs_;
   std::int64_t heads_, block_, group_, sequences_;
   QueryTiles tiles_;
   UnlikeLengths lengths_;
 };
 
-void launch(const LaunchArgs& args, const AttentionSettings& settings, const KvCacheAxes& axes) {
-  const Batch batch(args, axes);
+void launch(const LaunchArgs& args, const AttentionSettings& settings, const KvCacheAxes& axes,
+            const PairAttention* pairs) {
+  const Batch batch(args, axes, pairs);
   const AttentionShape shape = batch.shape();
   run_attention(
       settings, shape, batch.tasks(), [&](std::int64_t index) { return batch.task(index, shape); },
@@ -141,9 +149,8 @@ extern const Kernel attention_incre_flash_attention{
         "tiles of queries against pages read in place, float32 online softmax; long contexts of few sequences are "
         "split by key range",
     .bind = [](const Problem& p) -> Launcher {
-      return
-          [settings = AttentionSettings(p.attributes, p.size(q, 2)),
-           axes = KvCacheAxes(p.attributes.text("layout"))](const LaunchArgs& args) { launch(args, settings, axes); };
+      return [settings = AttentionSettings(p.attributes, p.size(q, 2)), axes = KvCacheAxes(p.attributes.text("layout")),
+              pairs = pairs_for(p.input(q).dtype)](const LaunchArgs& args) { launch(args, settings, axes, pairs); };
     },
     .workspace = [](const Problem& p, int threads) -> std::int64_t {
       const KvCacheAxes axes(p.attributes.text("layout"));

@@ -9,23 +9,10 @@
 #include <hwy/cache_control.h>
 
 #include "kernel/cpu/attention/product-inl.hpp"
-#include "kernel/cpu/attention/state.hpp"
+#include "kernel/cpu/attention/tile_rows.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace cermet::cpu::HWY_NAMESPACE {
-
-/// Calls body(i, count, data, scale) for the runs of rows begin + i .. begin + i + count that share a page; `scale` is
-/// that of the first, or null.
-template <class Body>
-void for_runs(const KeyRows& rows, std::int64_t begin, std::int64_t end, Body&& body) {
-  for (std::int64_t j = begin; j < end;) {
-    const std::int64_t page = rows.table ? rows.table[j / rows.block] : 0, offset = rows.table ? j % rows.block : j;
-    const std::int64_t count = rows.table ? std::min(end - j, rows.block - offset) : end - j;
-    const float* scale = rows.scale ? rows.scale + page * rows.scale_page_step + offset * rows.scale_row_step : nullptr;
-    body(j - begin, count, rows.data + page * rows.page_step + offset * rows.row_step, scale);
-    j += count;
-  }
-}
 
 /// Loads keys begin .. end as float32 rows of `length`.
 inline void load_rows(const KeyRows& rows, RunConverter convert, std::int64_t length, std::int64_t begin,
@@ -67,7 +54,7 @@ inline void prefetch_rows(const KeyRows& rows, std::int64_t length, std::int64_t
   if (rows.element_step != 0) return;
   for_runs(rows, begin, end, [&](std::int64_t, std::int64_t count, const std::byte* data, const float*) {
     for (std::int64_t i = 0; i < count; ++i, data += rows.row_step)
-      for (std::int64_t byte = 0; byte < length * rows.element_bytes; byte += 64) hwy::Prefetch(data + byte);
+      for (std::int64_t byte = 0; byte < length * rows.element_bytes; byte += 64) __builtin_prefetch(data + byte, 0, 2);
   });
 }
 

@@ -8,7 +8,22 @@
 namespace cermet::cpu {
 
 inline constexpr std::int64_t key_tile = 64;  ///< keys whose scores are computed together
-inline constexpr std::int64_t few_rows = 4;   ///< rows of one query that are computed with elements in the lanes
+inline constexpr std::int64_t few_rows = 8;   ///< rows of one query that are computed with elements in the lanes
+
+/// Rows of a task that is computed with elements in the lanes; 0 for others. One query sees all keys of its range, so
+/// no key is masked by its place.
+inline int few_rows_of(const AttentionShape& shape, const AttentionTask& task) {
+  const bool plain =
+      !task.alibi && !task.bias.data && !task.mask.data && task.k.element_step == 0 && task.v.element_step == 0;
+  return plain && task.tokens == 1 && shape.group <= few_rows ? static_cast<int>(shape.group) : 0;
+}
+
+/// A query as float32.
+inline void load_query(const AttentionShape& shape, const std::byte* q, float* row) {
+  if (shape.q_element_step == 0) return shape.q_to_float(q, reinterpret_cast<std::byte*>(row), shape.head_size);
+  for (std::int64_t d = 0; d < shape.head_size; ++d)
+    shape.q_to_float(q + d * shape.q_element_step, reinterpret_cast<std::byte*>(row + d), 1);
+}
 
 struct RowState {
   static constexpr std::int64_t step =

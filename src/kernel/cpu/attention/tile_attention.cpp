@@ -2,40 +2,50 @@
 #include "kernel/cpu/attention/tile_attention.hpp"
 
 #include <atomic>
+#include <cstring>
 #include <limits>
 
 #include "kernel/cpu/attention/attend.hpp"
 #include "kernel/cpu/attention/key_cuts.hpp"
+#include "kernel/cpu/attention/pairs.hpp"
 
 namespace cermet::cpu {
 namespace {
 
 constexpr std::int64_t rows_per_tile = 64, float_bytes = 4;
 
-void begin_queries(const AttentionShape& shape, const AttentionTask& task, float scale, RowState& state) {
+/// Queries of bf16 as [head_size / 2][rows][2].
+void lay_pairs(const AttentionShape& shape, const AttentionTask& task, const RowState& state) {
+  auto* const pairs = reinterpret_cast<std::int32_t*>(state.query);
+  std::fill_n(pairs, shape.head_size / 2 * state.rows, 0);
+  for (std::int64_t r = 0; r < task.tokens * shape.group; ++r) {
+    const std::byte* q = task.q + r / shape.group * shape.q_token_step + r % shape.group * shape.q_head_step;
+    for (std::int64_t d = 0; d < shape.head_size / 2; ++d) std::memcpy(pairs + d * state.rows + r, q + 4 * d, 4);
+  }
+}
+
+void lay_rows(const AttentionShape& shape, const AttentionTask& task, float scale, const RowState& state) {
+  if (few_rows_of(shape, task)) return;  // lays them itself
+  if (scores_in_pairs(shape, task)) return lay_pairs(shape, task, state);
+  std::fill_n(state.query, shape.head_size * state.rows, 0.0f);
   if (shape.floats_by_token)
     return lay_queries(reinterpret_cast<const float*>(task.q), shape.q_token_step / float_bytes, task.tokens,
                        shape.head_size, scale, state);
   for (std::int64_t r = 0; r < task.tokens * shape.group; ++r) {
     const std::byte* q = task.q + r / shape.group * shape.q_token_step + r % shape.group * shape.q_head_step;
-    if (shape.q_element_step == 0) shape.q_to_float(q, reinterpret_cast<std::byte*>(state.row), shape.head_size);
-    else
-      for (std::int64_t d = 0; d < shape.head_size; ++d)
-        shape.q_to_float(q + d * shape.q_element_step, reinterpret_cast<std::byte*>(state.row + d), 1);
+    load_query(shape, q, state.row);
     for (std::int64_t d = 0; d < shape.head_size; ++d) state.query[d * state.rows + r] = state.row[d] * scale;
   }
 }
 
-/// Lays a task's rows into `state`: row t * group + g is token t, head g.
+/// What each row of a task sees: row t * group + g is token t, head g.
 void begin_rows(const AttentionSettings& s, const AttentionShape& shape, const AttentionTask& task, RowState& state) {
   const std::int64_t rows = state.rows, used = task.tokens * shape.group;
-  std::fill_n(state.query, shape.head_size * rows, 0.0f);
   std::fill_n(state.first, rows, 0);
   std::fill_n(state.last, rows, std::numeric_limits<std::int32_t>::max());
   std::fill_n(state.position, rows, 0);
   std::fill_n(state.slope, rows, 0.0f);
   std::fill_n(state.bias_offset, rows, 0);
-  begin_queries(shape, task, static_cast<float>(s.scale), state);
   for (std::int64_t r = 0; r < used; ++r) {
     const std::int64_t token = r / shape.group, head = r % shape.group;
     const KeyRange range = visible_keys(s, task.position + token, task.keys);
@@ -109,6 +119,7 @@ void run_split(const Plan& plan, std::int64_t item, int thread) {
   if (split >= splits.count || task.tokens == 0) return;
   RowState state = plan.state_of(task, thread);
   begin_rows(plan.settings, plan.shape, task, state);
+  lay_rows(plan.shape, task, static_cast<float>(plan.settings.scale), state);
   if (splits.count > 1) state.use_partial(plan.partials + (plan.cuts.slot(index) + split) * plan.partial_floats);
   clear(state, plan.shape.value_size);
   const KeyRange keys = splits[split];

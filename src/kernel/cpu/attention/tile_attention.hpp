@@ -14,6 +14,8 @@
 
 namespace cermet::cpu {
 
+struct PairAttention;
+
 /// Keys or values of one sequence and head: `length` elements each, in pages or in one run.
 struct KeyRows {
   const std::byte* data = nullptr;
@@ -50,6 +52,9 @@ struct AttentionShape {
   std::int64_t head_size, value_size, group;
   std::int64_t q_token_step, q_head_step, o_token_step, o_head_step, lse_head_step = 0;
   RunConverter q_to_float, k_to_float, v_to_float, o_from_float;
+  DType k_dtype, v_dtype;
+  const PairAttention* pairs = nullptr;                   ///< for queries of bf16, where the machine has such products
+  RunConverter k_to_bf16 = nullptr, v_to_bf16 = nullptr;  ///< of 8-bit caches
   std::int64_t q_element_step = 0;  ///< bytes between elements of a query where they are not side by side; else 0
   RunConverter bias_to_float = nullptr;
   std::int64_t bias_bytes = 0;  ///< of an element
@@ -89,6 +94,8 @@ class QueryTiles {
 
 /// Converter of a cache's element type to float32, without scales.
 RunConverter key_converter(DType dtype);
+/// The same to bf16, of 8-bit types; null for others.
+RunConverter bf16_converter(DType dtype);
 
 /// Workspace of run_attention for tasks of at most `tokens` queries.
 std::int64_t attention_workspace(std::int64_t tokens, std::int64_t group, std::int64_t head_size,
