@@ -182,7 +182,7 @@ void add_copies(std::vector<Case>& list) {
     add(fmt::format("d{}", d),
         {.tokens = 60, .keys = 170, .heads = 2, .kv_heads = 1, .d = d, .dv = d == 192 ? 128 : d, .dtype = type_of()});
   for (const DType t : {DType::bf16, DType::f16}) {
-    const auto named = [&](std::string_view name) { return fmt::format("{}_{}", name, name_of(t)); };
+    const auto named = [&](std::string_view case_name) { return fmt::format("{}_{}", case_name, name_of(t)); };
     const Sizes usual{.tokens = 90, .keys = 330, .heads = 2, .kv_heads = 1, .d = 64, .dv = 64, .dtype = t};
     add(named("strict"), usual, {{"strict", true}, {"return_lse", true}});
     add(named("strict_wide"), {.tokens = 40, .keys = 290, .heads = 2, .kv_heads = 1, .d = 256, .dv = 256, .dtype = t},

@@ -41,7 +41,8 @@ TEST(Errors, NameWhatIsWrong) {
        "deadlock"},
       {"an endless loop", "again: bra again;", "deadlock"},
       {"no tensor map",
-       "mov.u32 %r2, smem; cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+       "mov.u32 %r2, smem; add.u64 %rd0, %rd0, 4; "
+       "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
        "[%r2], [%rd0, {0, 0}], [%r2];",
        "tensor map"},
       {"half of a warpgroup", "wgmma.fence.sync.aligned;", "warpgroup"},

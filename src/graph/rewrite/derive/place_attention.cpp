@@ -137,6 +137,11 @@ class Placement {
     }
     return best >= 0 && is_size(form_.elements) && is_size(form_.value_elements);
   }
+  /// Whether the matmul has an operand of 32 bits.
+  bool multiplies_floats() const {
+    return std::ranges::any_of(editor_.node(matmul_).inputs,
+                               [&](ValueId id) { return editor_.value(id).type.dtype == DType::f32; });
+  }
   bool is_size(const AxisList& list) const {
     return axes_.extent(list).is_constant() && axes_.extent(list).constant() > 0;
   }
@@ -161,6 +166,8 @@ class Placement {
     if (mask && std::isfinite(s.masked_score)) attributes.set("masked_score", s.masked_score);
     const DType type = editor_.value(form_.result.value).type.dtype;
     if (type != editor_.value(*queries).type.dtype) attributes.set("out_dtype", std::string(name_of(type)));
+    // Weights that the graph multiplies unrounded stay so.
+    if (byte_size(editor_.value(*values).type.dtype) == 2 && multiplies_floats()) attributes.set("strict", true);
     std::vector<ValueId> operands{s.factor < 0 ? arranger.apply(OpKind::neg, {*queries}) : *queries, *keys, *values};
     if (bias || mask)
       operands.insert(operands.end(), {ValueId{}, ValueId{}, ValueId{}, ValueId{}, bias.value_or(ValueId{})});

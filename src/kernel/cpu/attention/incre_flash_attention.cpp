@@ -1,4 +1,5 @@
 #include "base/checked.hpp"
+#include "kernel/cpu/attention/key_cuts.hpp"
 #include "kernel/cpu/attention/pairs.hpp"
 #include "kernel/cpu/attention/tile_attention.hpp"
 #include "kernel/kernel.hpp"
@@ -15,7 +16,7 @@ constexpr std::string_view name = "incre_flash_attention";
 /// The checked operands of a launch, and its tiles of queries.
 class Batch {
  public:
-  Batch(const LaunchArgs& args, const KvCacheAxes& axes, const PairAttention* pairs)
+  Batch(const LaunchArgs& args, const AttentionSettings& settings, const KvCacheAxes& axes, const PairAttention* pairs)
       : args_(args),
         axes_(axes),
         pairs_(pairs),
@@ -25,7 +26,7 @@ class Batch {
         sequences_(args.inputs[context_lens].shape[0]),
         tiles_(reinterpret_cast<std::int64_t*>(args.workspace), sequences_, attention_tile_tokens(group_)) {
     for (std::int64_t b = 0; b < sequences_; ++b) {
-      check_sequence(b);
+      check_sequence(settings, b);
       tiles_.set(b, queries_end(b) - queries_begin(b));
       lengths_.add(contexts()[b]);
     }
@@ -84,7 +85,8 @@ class Batch {
     return args_.inputs[block_tables].as<const std::int32_t>() + b * args_.inputs[block_tables].strides[0];
   }
 
-  void check_sequence(std::int64_t b) const {
+  /// Pages that a window has left may be gone.
+  void check_sequence(const AttentionSettings& settings, std::int64_t b) const {
     const TensorView& tables = args_.inputs[block_tables];
     const std::int64_t context = contexts()[b], capacity = tables.shape[1] * block_, tokens = args_.inputs[q].shape[0];
     require(context >= 0 && context <= capacity,
@@ -98,7 +100,8 @@ class Batch {
     require(context == 0 || end - begin <= context,
             "{}: operand {} (context_lens): expected at least the {} queries of sequence {}, found {}", name,
             static_cast<int>(context_lens), end - begin, b, context);
-    for (std::int64_t page = 0; page * block_ < context; ++page)
+    const std::int64_t first = visible_keys(settings, context - (end - begin), context).begin;
+    for (std::int64_t page = first / block_; page * block_ < context; ++page)
       check_index(name, "3 (block_tables)", table(b)[page], args_.inputs[k_cache].shape[0]);
   }
 
@@ -133,7 +136,7 @@ class Batch {
 
 void launch(const LaunchArgs& args, const AttentionSettings& settings, const KvCacheAxes& axes,
             const PairAttention* pairs) {
-  const Batch batch(args, axes, pairs);
+  const Batch batch(args, settings, axes, pairs);
   const AttentionShape shape = batch.shape();
   run_attention(
       settings, shape, batch.tasks(), [&](std::int64_t index) { return batch.task(index, shape); },

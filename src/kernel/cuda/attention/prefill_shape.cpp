@@ -29,8 +29,7 @@ int usual_column_warps(const Problem& p, const AttentionProblem& a) {
 
 /// Parts of a weight: values of 16 bits may have it rounded to their type, unless the attribute `strict` says no.
 int weight_parts(const Problem& p, const AttentionProblem& a) {
-  const AttributeValue* strict = p.attributes.find("strict");
-  return is_quantized(a.kv) || !strict || std::get<bool>(*strict) ? 2 : 1;
+  return is_quantized(a.kv) || p.attributes.flag("strict") ? 2 : 1;
 }
 
 /// Problems whose tiles were measured on an H200 have the space that was searched there.

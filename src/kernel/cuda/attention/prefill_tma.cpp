@@ -26,7 +26,7 @@ Tile usual_tile(const AttentionProblem& a, bool strict) {
   if (size > 128) return {2, 96, 2};
   if (strict || !a.plain) return {2, 128, size > 64 ? 2 : 4, true};
   if (size > 112) return rows <= 1024 ? Tile{2, 128, 2} : Tile{3, 80, 3};
-  if (size > 64) return {3, size > 96 ? 80 : 96, 2, true};
+  if (size > 64) return {3, size > 96 ? 80 : size > 80 ? 96 : 112, 2, true};
   return a.keys <= 2048 ? Tile{3, 96, 4} : Tile{3, 112, 4};
 }
 

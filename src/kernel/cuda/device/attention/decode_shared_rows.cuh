@@ -10,7 +10,8 @@ namespace cermet::attention {
 /// what a lane has of a row does not depend on the layout of products.
 template <class Mma, int Columns, int Bytes>
 struct OutputPasses {
-  static constexpr int row = Bytes / decode_warp_rows / 4, half = Columns / 2, least = Columns % 32 == 0 ? 32 : 16,
+  static constexpr int row = Bytes / decode_warp_rows / 4, half = Columns / 2,
+                       least = Columns % 32 == 0 && row >= 32 ? 32 : 16,
                        columns = row >= Columns                  ? Columns
                                  : row >= half && half % 32 == 0 ? half
                                                                  : least;  // of a pass

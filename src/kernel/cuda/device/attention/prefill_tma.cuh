@@ -4,7 +4,7 @@
 //   Tiles      An item is a key-value head and TOK = ROWS / group tokens of a sequence, against tiles of KEYS keys:
 //                head sizes up to   64   64, long   80   96   112  128, few rows  128, long  192  256
 //                consumers x 64     3    3          3    3    3    2              3          2    2    = ROWS
-//                KEYS               96   112        96   96   80   128            80         96   64
+//                KEYS               96   112        112  96   80   128            80         96   64
 //                stages             4    4          2    2    2    2              3          2    2
 //              With weights in two parts: 2 consumers and 128, 128, 96 or 48 keys.
 //   Threads    warpgroups 0 .. consumers - 1    64 rows each; with 3 and more they take turns in issuing products, so
@@ -40,6 +40,7 @@
 #include "kernel/cuda/device/ptx/tma.cuh"
 #include "kernel/cuda/device/ptx/wgmma.cuh"
 
+#if CERMET_ARCH >= 900
 namespace cermet::attention {
 
 template <TmaPrefillConfig C>
@@ -84,7 +85,6 @@ struct TmaPrefillTask {
   using QuerySlot = ptx::RingSlot<C.query_buffers>;
   using NoteSlot = ptx::RingSlot<C.notes>;
 
-#if CERMET_ARCH >= 900
   static CERMET_DEVICE void set_up(const Params& p, const Shared& shared) {
     constexpr int consumer_warps = 4 * C.warpgroups;
     for (int i = 0; i < C.query_buffers; ++i) {
@@ -322,19 +322,24 @@ struct TmaPrefillTask {
     return max_of(note.first + 1, min_of(note.last, visible_keys(p, note.position + token, note.keys).last));
   }
 
-  /// Starts an item's first scores; what they are does not matter when there is no item.
-  static CERMET_DEVICE void begin_item(const Shared& shared, int warpgroup, uint32_t item, uint32_t tile,
+  /// Starts an item's first scores. Without an item it starts nothing and returns false, unless Always: products that
+  /// others are under way beside may not depend on a branch, and what these give is not used.
+  template <bool Always>
+  static CERMET_DEVICE bool begin_item(const Shared& shared, int warpgroup, uint32_t item, uint32_t tile,
                                        float (&scores)[keys / 2]) {
     const NoteSlot note_slot(item);
     const QuerySlot query_slot(item);
     const Slot slot(tile);
     ptx::mbarrier_wait(shared.note_full + note_slot.stage, note_slot.phase);
-    if (shared.note(note_slot.stage).tiles > 0) {
+    const bool there_is = shared.note(note_slot.stage).tiles > 0;
+    if (!Always && !there_is) return false;
+    if (there_is) {
       ptx::mbarrier_wait(shared.query_full + query_slot.stage, query_slot.phase);
       ptx::mbarrier_wait(shared.key_full + slot.stage, slot.phase);
     }
     multiply_keys(shared.queries + query_slot.stage * C.query_bytes() + 64 * warpgroup * 128, shared.key(slot.stage),
                   scores);
+    return there_is;
   }
 
   static constexpr bool overlaps = C.overlaps && C.query_buffers > 1 && !ends_early;
@@ -350,7 +355,7 @@ struct TmaPrefillTask {
     Weights weights;
     PrefillScores<C> softmax;
     softmax.first_row = 64 * warpgroup + 16 * static_cast<int>(team.warp() % 4) + static_cast<int>(lane_index()) / 4;
-    begin_item(shared, warpgroup, 0, tile, scores);
+    if (!begin_item<false>(shared, warpgroup, 0, tile, scores)) return;
     ptx::wgmma_wait<0>();
     touch(scores);
 #pragma unroll 1
@@ -396,7 +401,7 @@ struct TmaPrefillTask {
       const Slot last(tile++);
       ptx::mbarrier_wait(shared.value_full + last.stage, last.phase);
       multiply_values(weights, shared.value(last.stage), output);
-      if constexpr (overlaps) begin_item(shared, warpgroup, item + 1, tile, scores);
+      if constexpr (overlaps) begin_item<true>(shared, warpgroup, item + 1, tile, scores);
       ptx::wgmma_wait<overlaps ? 1 : 0>();
       touch(output);
       touch(weights);
@@ -418,18 +423,17 @@ struct TmaPrefillTask {
       PrefillOutput<C>{params.a, note, softmax}.store(output, queries + softmax.warp_row() * 128,
                                                       [&] { arrive(shared.query_empty + query_slot.stage); });
       arrive(shared.note_empty + note_slot.stage);
-      if constexpr (!overlaps) begin_item(shared, warpgroup, item + 1, tile, scores);
+      if constexpr (!overlaps)
+        if (!begin_item<false>(shared, warpgroup, item + 1, tile, scores)) return;
       ptx::wgmma_wait<0>();
       touch(scores);
     }
   }
-#endif
 
   // ---- The task (entry.cuh)
 
   template <class Team>
   static CERMET_DEVICE void run_all(const Params& params, const BlockItems& items, Team team, char* smem) {
-#if CERMET_ARCH >= 900
     static_assert(Team::size == C.threads());
     const Shared shared(smem);
     const int warpgroup = __shfl_sync(0xffffffffu, static_cast<int>(team.rank()) / 128, 0);
@@ -444,8 +448,8 @@ struct TmaPrefillTask {
       if (team.warp() % 4 == 0) produce(params, shared);
       if (team.warp() % 4 == 1) schedule(params, items, shared);
     }
-#endif
   }
 };
 
 }  // namespace cermet::attention
+#endif

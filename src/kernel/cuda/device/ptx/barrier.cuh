@@ -15,8 +15,8 @@ CERMET_DEVICE void named_barrier_arrive(int id, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-/// As named_barrier, and whether the condition holds in some thread. Threads of a warp may come here apart, from loops of
-/// unlike length: the instruction takes whole warps, and the compiler may otherwise have two of it.
+/// As named_barrier, and whether the condition holds in some thread. Threads of a warp may come here apart, from loops
+/// of unlike length: the instruction takes whole warps, and the compiler may otherwise have two of it.
 CERMET_DEVICE bool named_barrier_or(int id, int threads, bool condition) {
   __syncwarp();
   uint32_t any;

@@ -61,8 +61,8 @@ struct Wgmma;
 #define CERMET_D48 CERMET_D32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
 #define CERMET_D56 CERMET_D48 ", %48, %49, %50, %51, %52, %53, %54, %55"
 #define CERMET_D64 CERMET_D48 ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define CERMET_D80                                                                                                   \
-  CERMET_D64                                                                                                         \
+#define CERMET_D80 \
+  CERMET_D64       \
   ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
 #define CERMET_D96                                                                                                   \
   CERMET_D64                                                                                                         \
