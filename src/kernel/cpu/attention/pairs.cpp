@@ -16,10 +16,12 @@ namespace {
 
 __m512bh load_pairs(const void* p) { return reinterpret_cast<__m512bh>(_mm512_loadu_si512(p)); }
 
+__m512 add_neighbours(__m512 a, __m512 b) { return _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b)); }
+
 /// Sums of the lanes of four vectors.
 __m128 sums_of(const __m512 (&x)[4]) {
-  const auto add = [](__m512 a, __m512 b) { return _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b)); };
-  const __m512 all = add(add(x[0], x[2]), add(x[1], x[3]));  // of every block of four lanes
+  // Of every block of four lanes.
+  const __m512 all = add_neighbours(add_neighbours(x[0], x[2]), add_neighbours(x[1], x[3]));
   const __m256 half = _mm256_add_ps(_mm512_castps512_ps256(all), _mm512_extractf32x8_ps(all, 1));
   return _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
 }

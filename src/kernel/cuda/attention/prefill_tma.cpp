@@ -26,7 +26,7 @@ Tile usual_tile(const AttentionProblem& a, bool strict) {
   if (size > 128) return {2, 96, 2};
   if (strict || !a.plain) return {2, 128, size > 64 ? 2 : 4, true};
   if (size > 112) return rows <= 1024 ? Tile{2, 128, 2} : Tile{3, 80, 3};
-  if (size > 64) return {3, size > 96 ? 80 : size > 80 ? 96 : 112, 2, true};
+  if (size > 64) return {3, size > 96 ? 80 : size == 80 ? 112 : 96, 2, true};  // 112 keys spill at 72
   return a.keys <= 2048 ? Tile{3, 96, 4} : Tile{3, 112, 4};
 }
 
@@ -141,6 +141,7 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
        .task = fmt::format("cermet::attention::TmaPrefillTask<cermet::attention::TmaPrefillConfig{}>", config_text(c)),
        .threads = c.threads(),
        .shared_bytes = c.shared_bytes(),
+       .may_spill = std::max(c.head_size, c.value_size) > 192,  // 4 bytes, with which it was measured
        .divides_warps = true,
        .reads_descriptors = true}};
   const Kernel& general = AttentionProblem(p).paged ? attention_general_paged : attention_general_ragged;
