@@ -20,7 +20,7 @@ struct WindowMapShape {
   std::uint32_t box_pixels = 0, box_channels = 0;  ///< 128 bytes of channels, swizzled
 };
 
-/// A device that encodes its own.
+/// A device that encodes its own maps, such as the emulated one of the tests.
 class WindowMaps {
  public:
   virtual ~WindowMaps() = default;

@@ -26,7 +26,7 @@ HWY_INLINE Floats load(const format::e4m3* p) {
   const hn::RebindToUnsigned<FloatTag> wide;
   const auto bits = hn::PromoteTo(wide, hn::LoadU(narrow, reinterpret_cast<const std::uint8_t*>(p)));
   const auto magnitude = hn::And(bits, hn::Set(wide, 0x7f));
-  // With the bias of float32 in place of its own; what has no leading 1 (below 8) got one of 2^-7.
+  // With float32's exponent bias; what has no leading 1 (below 8) got one of 2^-7.
   const auto x = hn::BitCast(f, hn::Add(hn::ShiftLeft<20>(magnitude), hn::Set(wide, 120u << 23)));
   const auto subnormal = hn::RebindMask(f, hn::Lt(magnitude, hn::Set(wide, 8)));
   const auto nan = hn::RebindMask(f, hn::Eq(magnitude, hn::Set(wide, 0x7f)));

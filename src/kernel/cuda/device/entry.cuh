@@ -14,7 +14,7 @@
 //                                              it is on its way any more; then the block ends. It keeps its own
 //                                              position, because neither the number of blocks nor the items' numbers
 //                                              say anything about it. The caller puts no barrier between items.
-// A task whose warps have roles that run ahead of each other may loop over a block's items itself, in place of run():
+// A task whose warps have roles that run ahead of each other may loop over a block's items itself instead of run():
 //   run_all(p, items, team, smem)              items: BlockItems. It has whole blocks, and is part of no walk
 // A task whose launches have a block for each item may say so (one_item): then nothing is computed once for all items
 // of a block, and kept in registers.

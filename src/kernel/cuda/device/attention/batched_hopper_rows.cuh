@@ -153,7 +153,7 @@ struct BatchedHopperRows {
       }
   }
 
-  /// `staging`: of this warp's 16 rows, in the tile of queries, which nobody reads any more.
+  /// `staging`: of this warp's 16 rows, in the tile of queries, which are no longer read.
   static CERMET_DEVICE void store(const attention::Params& p, const Operands& operands, const Rows& own, int kv_head,
                                   const State& state, char* staging) {
     const int lane = static_cast<int>(lane_index()), first = 2 * (lane % 4);

@@ -199,7 +199,7 @@ struct BatchedShortTask {
     else return factor;
   }
 
-  /// `staging`: this warp's 16 queries, which nobody reads any more. `first`: its first row.
+  /// `staging`: this warp's 16 queries, which are no longer read. `first`: its first row.
   static CERMET_DEVICE void store(const attention::Params& p, const Operands& operands, int head, int first,
                                   float factor, const State& state, char* staging) {
     const int row = first + lane() / 4, column = 2 * (lane() % 4), swizzle = lane() / 4 * 16;

@@ -216,7 +216,7 @@ struct DecodeMma {
     }
   }
 
-  /// Weights relative to the new maxima, in place of the scores; sums and outputs follow.
+  /// Replaces scores by weights relative to the new maxima; rescales sums and outputs.
   static CERMET_DEVICE void online_softmax(State& state, float (&scores)[keys / 8][4]) {
     float top[halves], shrink[halves];
     bool moved = false;

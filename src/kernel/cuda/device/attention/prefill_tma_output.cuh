@@ -29,7 +29,7 @@ struct PrefillOutput {
     return static_cast<Out*>(p.o) + token * p.o_token_stride + head * p.o_head_stride;
   }
 
-  /// rows: where the warp's 16 rows of queries were, which nobody reads any more. release(): what is called when they
+  /// rows: where the warp's 16 rows of queries were, which are no longer read. release(): what is called when they
   /// are free, by the whole warp
   template <class Release>
   CERMET_DEVICE void store(const float (&output)[columns / 2], char* rows, Release release) const {

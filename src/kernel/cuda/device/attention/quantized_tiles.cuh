@@ -13,7 +13,7 @@ namespace cermet::attention {
 template <DType T>
 inline constexpr int cached_bytes = static_cast<int>(sizeof(Element<T>));
 
-/// What the tensor cores multiply in place of an element of a cache.
+/// The type that an element of a cache is widened to for the tensor cores.
 template <DType T, int Bytes = cached_bytes<T>>
 struct MultipliedOf {
   using type = Element<T>;
