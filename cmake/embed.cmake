@@ -2,7 +2,7 @@
 # those below kernel/cuda/device/ of another folder.
 cmake_policy(VERSION 3.25)
 file(GLOB_RECURSE headers RELATIVE ${ROOT} ${ROOT}/kernel/cuda/device/*.cuh ${ROOT}/kernel/cuda/device/*.hpp)
-list(APPEND headers base/dtype.inc format/fp8.hpp format/fp8_variants.hpp format/half.hpp op/activation.inc op/box_overlap.hpp op/float_order.hpp op/grid_axis.hpp op/philox.hpp op/pointwise.inc op/recurrent.inc op/resize_axis.hpp op/roi_bin.hpp op/sampling.hpp op/wrapping.hpp)
+list(APPEND headers base/dtype.inc format/fp8.hpp format/fp8_variants.hpp format/half.hpp format/value_columns.hpp op/activation.inc op/box_overlap.hpp op/float_order.hpp op/grid_axis.hpp op/philox.hpp op/pointwise.inc op/recurrent.inc op/resize_axis.hpp op/roi_bin.hpp op/sampling.hpp op/wrapping.hpp)
 list(SORT headers)
 if(MORE)
   file(GLOB_RECURSE more RELATIVE ${MORE} ${MORE}/kernel/cuda/device/*.cuh ${MORE}/kernel/cuda/device/*.hpp)

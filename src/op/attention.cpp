@@ -47,12 +47,18 @@ Scores score(const ReferenceCall& call, const AttentionSettings& s, const Refere
   return scores;
 }
 
-/// What rounding to the type of the values may do to a weight.
+/// What rounding to the type of the values may do to a weight, and sums of 8-bit products to a score.
 struct WeightRounding {
   double relative = 0, absolute = 0;  ///< the latter of the largest weight
+  double score = 0;                   ///< of its terms
 
-  WeightRounding(DType values, const Attributes& attributes) {
+  WeightRounding(DType queries, DType values, const Attributes& attributes) {
+    if (queries == DType::f8_e4m3) score = 0x1p-12;
     if (attributes.flag("strict")) return;
+    if (queries == DType::f8_e4m3 && values == DType::f8_e4m3) {
+      relative = 0x1p-4, absolute = 0x1p-15;
+      return;
+    }
     if (values == DType::bf16) relative = 0x1p-8;
     if (values == DType::f16) relative = 0x1p-11, absolute = 0x1p-25;
     if (byte_size(values) == 1) relative = 0x1p-11;
@@ -73,10 +79,10 @@ std::vector<AttributeSpec> attention_attributes() {
           {"causal", true, "a query sees no key behind its own position"},
           {"window", std::int64_t{0}, "a query sees only keys less than this many positions away; 0 means all"},
           {"softcap", 0.0, "scores become softcap * tanh(score / softcap); 0 means they stay"},
-          {"out_dtype", std::string(), "element type of o; that of q where empty"},
+          {"out_dtype", std::string(), "element type of o; that of q where empty, bf16 for queries of 8 bits"},
           {"strict", false,
            "weights are multiplied with 16-bit values unrounded, or as two parts; without, they may be rounded to the "
-           "type of the values, and to float16 where those are quantized"},
+           "type of the values, to float16 where those are quantized, and to e4m3 where they and the queries are e4m3"},
           {"return_lse", false, "also give the logarithm of each query's denominator"}};
 }
 
@@ -135,8 +141,9 @@ std::vector<TensorType> infer_attention(const Problem& p, const Dim& heads, cons
   for (const std::size_t operand : {sinks, alibi})
     if (p.has(operand)) expect_dims(p, operand, {dim_of(p, 0, 1)}, "heads of q");
   check_attributes(p);
-  std::vector<TensorType> outputs{{dtype_attribute(p, "out_dtype", p.input(0).dtype, dtypes::real),
-                                   {dim_of(p, 0, 0), dim_of(p, 0, 1), value_size}}};
+  const DType queries = p.input(0).dtype, out = dtypes::real.contains(queries) ? queries : DType::bf16;
+  std::vector<TensorType> outputs{
+      {dtype_attribute(p, "out_dtype", out, dtypes::real), {dim_of(p, 0, 0), dim_of(p, 0, 1), value_size}}};
   if (p.attributes.flag("return_lse")) outputs.push_back({DType::f32, {dim_of(p, 0, 1), dim_of(p, 0, 0)}});
   return outputs;
 }
@@ -154,7 +161,7 @@ void reference_attention(const ReferenceCall& call, const AttentionSettings& s, 
     poisoned |= std::isnan(value);
   }
   std::vector<double> sum(static_cast<std::size_t>(o.shape.back())), magnitude(sum.size()), rounding(sum.size());
-  const WeightRounding rounded(call.inputs[2].dtype, call.attributes);
+  const WeightRounding rounded(call.inputs[0].dtype, call.inputs[2].dtype, call.attributes);
   double spread = 0;  // error of the weights, where each has its own
   for (std::size_t j = 0; j < scores.value.size(); ++j) {
     if (scores.value[j] == -INFINITY) continue;
@@ -166,7 +173,8 @@ void reference_attention(const ReferenceCall& call, const AttentionSettings& s, 
       const double value = keys.value(static_cast<std::int64_t>(j), static_cast<std::int64_t>(d)),
                    term = weight * value;
       sum[d] += term;
-      rounding[d] += std::abs(term) * rounded.relative + std::abs(value) * rounded.absolute;
+      rounding[d] += std::abs(term) * (rounded.relative + 2 * rounded.score * scores.magnitude) +
+                     std::abs(value) * rounded.absolute;
       magnitude[d] += std::abs(term) * (keys.changed ? 1 + scores.each[j] : 1);
     }
   }
@@ -189,7 +197,8 @@ void reference_attention(const ReferenceCall& call, const AttentionSettings& s, 
   if (!s.return_lse) return;
   const double lse = poisoned ? NAN : largest + std::log(denominator);
   store(call.outputs[1], query.lse_index, denominator == 0 ? -INFINITY : lse);
-  note_magnitude(call, 1, query.lse_index, 1 + scores.magnitude + spread + std::abs(lse));
+  note_magnitude(call, 1, query.lse_index,
+                 1 + scores.magnitude * (1 + rounded.score / roundings) + spread + std::abs(lse));
 }
 
 }  // namespace cermet

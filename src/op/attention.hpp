@@ -8,6 +8,9 @@
 
 namespace cermet {
 
+/// Element types of the queries of a paged cache.
+inline constexpr DTypeSet attention_query_dtypes = dtypes::real | DTypeSet{DType::f8_e4m3};
+
 /// Attributes scale, causal, window, softcap, out_dtype and return_lse.
 std::vector<AttributeSpec> attention_attributes();
 

@@ -208,6 +208,30 @@ void add_copies(std::vector<Case>& list) {
     std::fill(fill.begin() + 64 * 50, fill.begin() + 64 * 54, NAN);
     list.back().inputs[v]->fill = values(std::move(fill));
   }
+  for (const DType t : {DType::bf16, DType::f16}) {  // wide heads
+    const auto add_wide = [&](std::string_view case_name, std::int64_t tokens, std::int64_t keys, std::int64_t heads,
+                              std::int64_t d, std::int64_t dv, Attributes attributes = {}) -> Case& {
+      add(fmt::format("wide_{}_{}", case_name, name_of(t)),
+          {.tokens = tokens, .keys = keys, .heads = heads, .kv_heads = 1, .d = d, .dv = dv, .dtype = t},
+          std::move(attributes));
+      return list.back();
+    };
+    add_wide("odd", 12, 330, 8, 576, 512, {{"return_lse", true}});
+    add_wide("group", 2, 140, 72, 512, 512, {{"causal", false}, {"return_lse", true}});
+    Case& biased = add_wide("window", 40, 200, 3, 264, 328, {{"window", std::int64_t{70}}, {"softcap", 4.0}});
+    biased.inputs[sinks] = CaseOperand{{DType::f32, {3}}, normal(2)};
+    biased.inputs[alibi] = CaseOperand{{DType::f32, {3}}, uniform(0.01, 0.5)};
+    add_wide("jumps", 10, 330, 7, 328, 264, {{"return_lse", true}}).inputs[k]->fill =
+        scaled_rows(330, 328, [](std::int64_t j, std::int64_t) {
+          return j < 50 ? 1.0 : j < 100 ? 60.0 : j < 150 ? 3.0 : j < 200 ? 200.0 : 600.0;
+        });
+    Case& ragged = add_wide("ends_nan", 60, 260, 2, 320, 192, {{"out_dtype", "f32"}});
+    ragged.inputs[cu_seqlens] = bounds({0, 10, 40, 40, 60});
+    ragged.inputs[cu_seqlens_k] = bounds({0, 130, 160, 160, 260});
+    std::vector<double> fill(260 * 192, 0.5);
+    std::fill(fill.begin() + 192 * 160, fill.begin() + 192 * 164, NAN);
+    ragged.inputs[v]->fill = values(std::move(fill));
+  }
   add("group5", {.tokens = 50, .keys = 120, .heads = 10, .kv_heads = 2, .d = 64, .dv = 64, .dtype = DType::bf16},
       {{"return_lse", true}});
   add("group7", {.tokens = 33, .keys = 33, .heads = 7, .kv_heads = 1, .d = 128, .dv = 128, .dtype = DType::f16});

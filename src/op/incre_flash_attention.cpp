@@ -25,25 +25,20 @@ std::vector<TensorType> infer(const Problem& p) {
   return outputs;
 }
 
-/// Dense index of a token's vector, without its elements, in a cache or a scale cache.
-std::int64_t cache_row(const TensorView& cache, const KvCacheAxes& axes, std::int64_t block, std::int64_t offset,
-                       std::int64_t head) {
-  const std::int64_t heads = cache.shape[axes.heads], size = cache.shape[axes.block];
-  return axes.heads == 1 ? (block * heads + head) * size + offset : (block * size + offset) * heads + head;
-}
-
 /// Element d of a cached token, dequantized in float32.
 double cached(const ReferenceCall& call, std::size_t which, const KvCacheAxes& axes, std::int64_t sequence,
               std::int64_t head, std::int64_t token, std::int64_t d) {
-  const TensorView &cache = call.inputs[which], &tables = call.inputs[block_tables];
-  const std::int64_t size = cache.shape[axes.block];
+  const TensorView &keys = call.inputs[k_cache], &tables = call.inputs[block_tables];
+  const std::int64_t size = keys.shape[axes.block];
   const std::int64_t block = load_index(tables, sequence * tables.shape[1] + token / size);
-  check_index(name, "block_tables", block, cache.shape[0]);
-  const std::int64_t row = cache_row(cache, axes, block, token % size, head);
-  const double element = load(cache, row * cache.shape[3] + d);
+  check_index(name, "block_tables", block, keys.shape[0]);
+  const CacheRow row = cache_row(call.inputs[which], axes, block, token % size, head);
+  const double element = load(call.inputs[which], row.first + d * row.step);
   const std::size_t scale = which - k_cache + k_scale;
   if (!call.has(scale)) return element;
-  return element * load(call.inputs[scale], call.inputs[scale].shape.rank() == 1 ? head : row);
+  const bool per_head = call.inputs[scale].shape.rank() == 1;
+  return element * load(call.inputs[scale],
+                        per_head ? head : cache_row(keys, axes, block, token % size, head).first / keys.shape[3]);
 }
 
 struct Span {
@@ -115,15 +110,19 @@ OpSpec define() {
           "throughout with one rounding at the end; lse[h, t] is the natural logarithm of the denominator, sink "
           "included. Values of an int8 or fp8 cache are "
           "multiplied "
-          "by the scale of their head or token. Entries of the cache and of the table past a context are never read. A "
+          "by the scale of their head or token. Queries in e4m3 have no scale of their own: it is part of `scale` or "
+          "k_scale. v_cache may hold 8-bit values in columns, [blocks, heads, block / 16, Dv, 16], where token t of a "
+          "block is at [t / 16, :, t % 8 / 2 * 4 + t % 16 / 8 * 2 + t % 2]. Entries of the cache and of the table past "
+          "a context are never read. A "
           "query that sees no key gives o = 0 (and "
           "lse = -inf, or "
           "the sink); a context of 0 marks a sequence of padding, whose queries see nothing. Keys that a query does "
           "not see never reach it, not even as NaN.",
       .inputs =
-          {{"q", dtypes::real, "[T, Hq, D]", "queries", Mapping::many_to_many},
+          {{"q", attention_query_dtypes, "[T, Hq, D]", "queries", Mapping::many_to_many},
            {"k_cache", kv_cache_dtypes, "[blocks, heads, block, D]", "paged keys", Mapping::many_to_many},
-           {"v_cache", kv_cache_dtypes, "[blocks, heads, block, Dv]", "paged values", Mapping::many_to_many},
+           {"v_cache", kv_cache_dtypes, "[blocks, heads, block, Dv]", "paged values, or in columns",
+            Mapping::many_to_many},
            {"block_tables", {DType::i32}, "[B, P]", "blocks of each sequence", Mapping::barrier},
            {"context_lens", {DType::i32}, "[B]", "tokens of each sequence, 0 to P * block", Mapping::barrier},
            {"query_starts",

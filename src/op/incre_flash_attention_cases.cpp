@@ -12,6 +12,7 @@ struct Sizes {
   std::int64_t heads = 4, kv_heads = 2, d = 16, dv = 16, block = 8;
   DType q = DType::f32, cache = DType::f32;
   bool aligned = false;  ///< rows of q and keys are multiples of 16 bytes apart, as tiled kernels need them
+  bool columns = false;  ///< values are stored in columns
 };
 
 /// Sequences with these contexts, one query each or as many as `queries` says; every table names other blocks, the
@@ -35,9 +36,11 @@ Case make_case(std::string case_name, const Sizes& s, const std::vector<std::int
     return hnd ? Dims{blocks, s.kv_heads, s.block, last} : Dims{blocks, s.block, s.kv_heads, last};
   };
   Case c{std::move(case_name), {}, std::move(attributes)};
-  const std::int64_t whole = byte_size(s.cache) == 1 ? 16 : 8;
-  c.inputs = {CaseOperand{{s.q, {tokens, s.heads, s.d}}, normal(), s.aligned ? 8 : 3},
-              CaseOperand{{s.cache, cache(s.d)}, normal(), s.aligned ? whole : 2}, CaseOperand{{s.cache, cache(s.dv)}},
+  const auto whole = [](DType dtype) { return byte_size(dtype) == 1 ? 16 : 8; };
+  const Dims columns{blocks, s.kv_heads, s.block / 16, s.dv, 16};
+  c.inputs = {CaseOperand{{s.q, {tokens, s.heads, s.d}}, normal(), s.aligned ? whole(s.q) : 3},
+              CaseOperand{{s.cache, cache(s.d)}, normal(), s.aligned ? whole(s.cache) : 2},
+              CaseOperand{{s.cache, s.columns ? columns : cache(s.dv)}},
               CaseOperand{{DType::i32, {sequences, pages}}, values(std::move(tables)), 1},
               CaseOperand{{DType::i32, {sequences}}, values(std::move(lens))}};
   if (!queries.empty()) c.inputs.push_back(CaseOperand{{DType::i32, {sequences + 1}}, values(std::move(starts))});
@@ -77,6 +80,10 @@ void add_wide_tiles(std::vector<Case>& list) {
     s.kv_heads = 1;
     add("prefill_mla", 576, 512, {40, 9}, {12, 9}, {{"layout", "nhd"}});
     list.back().inputs[sinks] = CaseOperand{{DType::f32, {s.heads}}, normal(2)};
+    add("prefill_mla_long", 576, 512, {260, 130, 0, 70}, {20, 17, 0, 1}, {{"return_lse", true}});
+    s.block = 24;
+    add("prefill_320_window", 320, 384, {200, 90}, {40, 20}, {{"window", std::int64_t{50}}, {"softcap", 4.0}});
+    s.block = 16;
     s.block = 1;
     add("prefill_tokens", 64, 64, {70, 20}, {40, 20});
     add("decode_tokens", 128, 128, {70, 20}, {1, 1});
@@ -216,6 +223,76 @@ void add_copies(std::vector<Case>& list) {
   list.back().inputs[v_cache]->fill = values(std::move(fill));
 }
 
+/// Values of 8 bits in columns, read by queries of 8 bits and others.
+void add_columns(std::vector<Case>& list) {
+  using Lengths = std::vector<std::int64_t>;
+  constexpr auto e4m3 = DType::f8_e4m3;
+  Sizes s{.heads = 4, .kv_heads = 2, .d = 128, .dv = 128, .block = 16, .q = e4m3, .cache = e4m3};
+  s.aligned = s.columns = true;
+  const auto add = [&](std::string_view case_name, const Lengths& contexts, const Lengths& queries,
+                       Attributes attributes = {}) -> Case& {
+    return list.emplace_back(
+        make_case(fmt::format("columns_{}", case_name), s, contexts, queries, std::move(attributes)));
+  };
+  add("prefill", {300, 9, 0, 150}, {70, 9, 2, 20}, {{"return_lse", true}});
+  add_scales(add("head_scales", {150, 9}, {30, 9}, {{"out_dtype", "f32"}}), false);
+  add_scales(add("token_scales", {150, 9}, {30, 9}, {{"return_lse", true}}), true);
+  add("window", {400}, {60}, {{"window", std::int64_t{150}}, {"out_dtype", "f16"}});
+  std::vector<double>& pages = list.back().inputs[block_tables]->fill.values;
+  std::fill(pages.begin(), pages.begin() + (400 - 60 - 149) / s.block, -1);
+  add("all", {290, 20}, {40, 20}, {{"causal", false}});
+  add("decode", {290, 20, 0}, {});
+  add("strict", {90}, {40}, {{"strict", true}});
+  std::vector<double> fill;
+  for (const bool jumps : {false, true}) {  // scores of later keys, which lie in earlier blocks, are larger
+    fill.clear();
+    for (int i = 0; i < 44 * 2 * 16 * 128; ++i) {
+      const int page = 43 - i / (2 * 16 * 128);
+      fill.push_back(std::sin(0.37 * i) * (jumps ? page < 20 ? 0.25 : 100 : 1 + page / 8.0));
+    }
+    add(jumps ? "jumps" : "grows", {700}, {30}, {{"return_lse", true}}).inputs[k_cache]->fill = values(fill);
+  }
+  Case& scales = add("scales_grow", {300}, {40}, {{"return_lse", true}});
+  add_scales(scales, true);
+  for (const std::size_t scale : {k_scale, v_scale}) {  // up to 500 times, with some zeros, and NaN past the context
+    fill.clear();
+    for (int i = 0; i < 19 * 2 * 16; ++i) {
+      const int page = 18 - i / (2 * 16), row = i % 16;
+      fill.push_back(page == 18 && row >= 300 % 16 ? NAN
+                     : i % 13 == 5                 ? 0.0
+                     : scale == k_scale            ? 0.5
+                                                   : std::exp2(page / 2.0 - 5));
+    }
+    scales.inputs[scale]->fill = values(fill);
+  }
+  Case& nan = add("nan", {150}, {150});  // a value that not every query may see
+  fill.assign(static_cast<std::size_t>(10 * 2 * 16 * 128), 1.5);
+  for (std::size_t block : {1, 0}) fill[block * 2 * 16 * 128 + 50 * 16 + 5] = NAN;  // tokens 138 and, past the end, 154
+  nan.inputs[v_cache]->fill = values(std::move(fill));
+  Case& biased = add("bias", {150}, {40}, {{"softcap", 4.0}, {"return_lse", true}});
+  biased.inputs[sinks] = CaseOperand{{DType::f32, {s.heads}}, normal(2)};
+  biased.inputs[alibi] = CaseOperand{{DType::f32, {s.heads}}, uniform(0.01, 0.5)};
+  s.heads = 2;
+  add("alone", {300}, {150});
+  s.d = s.dv = 256;
+  add("alone_d256", {200}, {140});  // a warpgroup's rows end before the tile's
+  s.d = s.dv = 128;
+  s.aligned = false;
+  add("unaligned", {40, 9}, {20, 1});
+  s.aligned = true, s.heads = 6;
+  for (const auto& [d, dv, block] : {std::tuple{64, 64, 32}, {96, 96, 64}, {192, 128, 16}, {256, 256, 128}}) {
+    s.d = d, s.dv = dv, s.block = block;
+    add_scales(add(fmt::format("d{}", d), {300, 20}, {50, 20}, {{"return_lse", true}}), false);
+  }
+  s.d = s.dv = 64, s.block = 16, s.q = DType::bf16;
+  for (const DType cache : {DType::i8, e4m3, DType::f8_e5m2}) {
+    s.cache = cache;
+    add_scales(add(fmt::format("16_bits_{}", name_of(cache)), {90, 9}, {40, 1}), cache == DType::i8);
+  }
+  s.q = s.cache = e4m3, s.columns = false;
+  add("not", {90, 9}, {40, 1});  // queries of 8 bits, values in rows
+}
+
 /// Up to 16 queries of a sequence, and wide heads, whose keys are the same for all.
 void add_shared_tiles(std::vector<Case>& list) {
   using Lengths = std::vector<std::int64_t>;
@@ -337,6 +414,7 @@ std::vector<Case> incre_flash_attention_cases() {
   add_wide_tiles(list);
   add_quantized_prefill_tiles(list);
   add_copies(list);
+  add_columns(list);
   add_quantized_tiles(list);
   add_shared_tiles(list);
   // Enough rows for every SM of a large GPU to have several tiles.

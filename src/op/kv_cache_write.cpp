@@ -28,14 +28,13 @@ std::vector<TensorType> infer(const Problem& p) {
   return outputs;
 }
 
-/// Writes one vector of a token and head: `source` is the dense index of its first element, `target` that in the cache.
-/// `scale` points to the float32 scale, or is null; `dynamic` computes it first.
-void write_vector(const TensorView& from, std::int64_t source, const TensorView& cache, std::int64_t target,
+/// Writes one vector of a token and head, of which `source` is the dense index of its first element.
+void write_vector(const TensorView& from, std::int64_t source, const TensorView& cache, const CacheRow& target,
                   float scale, bool scaled) {
   for (std::int64_t d = 0; d < from.shape.back(); ++d) {
     const auto x = static_cast<float>(load(from, source + d));
     const float code = !scaled ? x : scale == 0 ? 0.0f : x / scale;
-    store(cache, target + d, code);
+    store(cache, target.first + d * target.step, code);
   }
 }
 
@@ -54,23 +53,23 @@ void write_tokens(const ReferenceCall& call, std::size_t which) {
   const KvCacheAxes axes(call.attributes.text("layout"));
   const TensorView &from = call.inputs[which], &cache = call.outputs[which], &slot_list = call.inputs[slots];
   const bool scaled = call.has(k_scale), per_token = call.outputs.size() > 2;
-  const std::int64_t heads = from.shape[1], block = cache.shape[axes.block];
+  const std::int64_t heads = from.shape[1], block = call.outputs[k].shape[axes.block];
   for (std::int64_t t = 0; t < from.shape[0]; ++t) {
     const std::int64_t slot = load_index(slot_list, t);
     if (slot < 0) continue;
     check_index("kv_cache_write", "slots", slot, cache.shape[0] * block);
     for (std::int64_t head = 0; head < heads; ++head) {
       const std::int64_t source = (t * heads + head) * from.shape[2];
-      const std::int64_t target =
-          axes.heads == 1 ? (slot / block * heads + head) * block + slot % block : slot * heads + head;
       float scale = 1;
       if (per_token) {
         scale = dynamic_scale(from, source, cache.dtype);
-        store(call.outputs[2 + which], target, scale);
+        const std::int64_t at =
+            axes.heads == 1 ? (slot / block * heads + head) * block + slot % block : slot * heads + head;
+        store(call.outputs[2 + which], at, scale);
       } else if (scaled) {
         scale = static_cast<float>(load(call.inputs[k_scale + which], head));
       }
-      write_vector(from, source, cache, target * from.shape[2], scale, scaled);
+      write_vector(from, source, cache, cache_row(cache, axes, slot / block, slot % block, head), scale, scaled);
     }
   }
 }
@@ -100,6 +99,12 @@ Case make_case(std::string name, DType from, DType to, Dims dims, std::vector<do
   return c;
 }
 
+Case in_columns_of(Case c) {
+  Dims& dims = c.inputs[v_cache]->type.dims;
+  dims = {dims[0], dims[1], dims[2].constant() / 16, dims[3], 16};
+  return c;
+}
+
 std::vector<Case> cases() {
   std::vector<Case> list;
   const std::vector<double> order{17, 3, -1, 0, 23, 8, 9};
@@ -115,6 +120,11 @@ std::vector<Case> cases() {
     list.push_back(
         make_case(fmt::format("{}_token_scales_nhd", name_of(to)), DType::f16, to, {3, 3, 8, 16, 24}, order, "nhd", 2));
   }
+  for (DType to : {DType::i8, DType::f8_e4m3, DType::f8_e5m2})
+    for (const int scales : {1, 2})
+      list.push_back(
+          in_columns_of(make_case(fmt::format("{}_columns_{}_scales", name_of(to), scales == 2 ? "token" : "head"),
+                                  DType::bf16, to, {3, 2, 32, 40, 24}, {17, 3, -1, 0, 93, 40, 41}, "hnd", scales)));
   list.push_back(make_case("fp8_no_scales", DType::f32, DType::f8_e4m3, {3, 1, 8, 33, 33}, order));
   list.push_back(make_case("nhd", DType::f32, DType::bf16, {2, 3, 16, 64, 32}, order, "nhd"));
   list.push_back(make_case("repeated_slot", DType::f32, DType::f32, {1, 1, 8, 8, 8}, {2, 2, 5, 2}));
@@ -145,11 +155,13 @@ OpSpec define() {
           "are given, one per head; without "
           "scales an fp8 cache holds x itself. Scales of rank 3 are a cache of their own that this operator fills: "
           "scale = absmax / 127 (448 for e4m3, "
-          "57344 for e5m2) over the head of the token, NaN where the head has one. The caches are updated in place.",
+          "57344 for e5m2) over the head of the token, NaN where the head has one. v_cache may hold 8-bit values in "
+          "columns, as incre_flash_attention reads them. The caches are updated in place.",
       .inputs = {{"k", dtypes::real, "[T, heads, D]", "new keys", Mapping::one_to_one},
                  {"v", dtypes::real, "[T, heads, Dv]", "new values", Mapping::one_to_one},
                  {"k_cache", kv_cache_dtypes, "[blocks, heads, block, D]", "paged keys; updated", Mapping::barrier},
-                 {"v_cache", kv_cache_dtypes, "[blocks, heads, block, Dv]", "paged values; updated", Mapping::barrier},
+                 {"v_cache", kv_cache_dtypes, "[blocks, heads, block, Dv]", "paged values, or in columns; updated",
+                  Mapping::barrier},
                  {"slots", dtypes::index, "[T]", "where each token goes", Mapping::barrier},
                  {"k_scale",
                   {DType::f32},

@@ -1,4 +1,5 @@
 #include "format/fp8.hpp"
+#include "op/attention.hpp"
 #include "op/kv_cache.hpp"
 #include "op/operands.hpp"
 #include "op/schema/infer.hpp"
@@ -43,9 +44,10 @@ std::vector<TensorType> infer(const Problem& p) {
   expect_dim(p, sin, 0, dim_of(p, cos, 0), "that of cos");
   expect_dtype(p, sin, p.input(cos).dtype, "that of cos");
   if (!(p.attributes.number("eps") >= 0)) bad_attribute(p, "eps", "a non-negative number");
-  std::vector<TensorType> outputs{{dtype_attribute(p, "out_dtype", p.input(q).dtype, dtypes::real), p.input(q).dims},
-                                  p.input(k_cache),
-                                  p.input(v_cache)};
+  std::vector<TensorType> outputs{
+      {dtype_attribute(p, "out_dtype", p.input(q).dtype, attention_query_dtypes), p.input(q).dims},
+      p.input(k_cache),
+      p.input(v_cache)};
   if (has_token_scales(p, k_scale)) outputs.insert(outputs.end(), {p.input(k_scale), p.input(v_scale)});
   return outputs;
 }
@@ -95,9 +97,9 @@ void store_in_cache(const ReferenceCall& call, std::size_t which, std::int64_t s
                     const Head& head) {
   const KvCacheAxes axes(call.attributes.text("layout"));
   const TensorView& cache = call.outputs[1 + which];
-  const std::int64_t heads = cache.shape[axes.heads], block = cache.shape[axes.block];
-  const std::int64_t row =
-      axes.heads == 1 ? (slot / block * heads + head_index) * block + slot % block : slot * heads + head_index;
+  const TensorView& keys = call.outputs[1];
+  const std::int64_t block = keys.shape[axes.block];
+  const CacheRow row = cache_row(cache, axes, slot / block, slot % block, head_index);
   const bool scaled = call.has(k_scale), per_token = call.outputs.size() > 3;
   float scale = 1;
   if (per_token) {
@@ -108,12 +110,13 @@ void store_in_cache(const ReferenceCall& call, std::size_t which, std::int64_t s
     for (const double x : head.value)
       largest = std::isnan(x) || std::isnan(largest) ? NAN : std::max(largest, std::abs(static_cast<float>(x)));
     scale = largest / top;
-    store(call.outputs[3 + which], row, scale);
+    const CacheRow of_key = cache_row(keys, axes, slot / block, slot % block, head_index);
+    store(call.outputs[3 + which], of_key.first / keys.shape[3], scale);
   } else if (scaled) {
     scale = static_cast<float>(load(call.inputs[k_scale + which], head_index));
   }
   for (std::size_t d = 0; d < head.value.size(); ++d) {
-    const std::int64_t at = row * cache.shape[3] + static_cast<std::int64_t>(d);
+    const std::int64_t at = row.first + static_cast<std::int64_t>(d) * row.step;
     const auto x = static_cast<float>(head.value[d]);
     store(cache, at, !scaled ? head.value[d] : scale == 0 ? 0.0f : x / scale);
     note_magnitude(call, 1 + which, at, head.magnitude[d]);
@@ -204,6 +207,16 @@ std::vector<Case> cases() {
                                {.d = 40, .dv = 24, .from = bf16, .to = to, .norm = scales == 2, .scales = scales},
                                order, {{"layout", layout}}));
     }
+  for (DType to : {i8, f8_e4m3, f8_e5m2}) {
+    const int scales = to == f8_e4m3 ? 2 : 1;
+    Case c = make_case(fmt::format("{}_columns", name_of(to)),
+                       {.d = 64, .dv = to == i8 ? 17 : 64, .block = 32, .from = bf16, .to = to, .scales = scales},
+                       {17, 3, -1, 0, 93, 40, 41});
+    c.inputs[v_cache]->type.dims = {3, 2, 2, to == i8 ? 17 : 64, 16};
+    list.push_back(std::move(c));
+  }
+  list.push_back(make_case("e4m3_queries", {.d = 64, .from = bf16, .to = f8_e4m3, .norm = true, .scales = 2}, order,
+                           {{"out_dtype", "f8_e4m3"}}));
   list.push_back(make_case("fp8_no_scales", {.d = 34, .dv = 33, .to = f8_e4m3}, order));
   list.push_back(make_case("out_dtype", {.to = bf16, .norm = true}, order,
                            {{"out_dtype", "bf16"}, {"weight_offset", 1.0}, {"eps", 1e-5}}));
@@ -239,7 +252,8 @@ OpSpec define() {
                  {"sin", dtypes::real, "[P, rotary_dim/2]", "sines, of the type of cos", Mapping::one_to_many},
                  {"positions", dtypes::index, "[T]", "position of each token", Mapping::one_to_many},
                  {"k_cache", kv_cache_dtypes, "[blocks, heads, block, D]", "paged keys; updated", Mapping::barrier},
-                 {"v_cache", kv_cache_dtypes, "[blocks, heads, block, Dv]", "paged values; updated", Mapping::barrier},
+                 {"v_cache", kv_cache_dtypes, "[blocks, heads, block, Dv]", "paged values, or in columns; updated",
+                  Mapping::barrier},
                  {"slots", dtypes::index, "[T]", "where each token goes", Mapping::barrier},
                  {"q_weight", dtypes::real, "[D]", "scale per element of normalized queries", Mapping::one_to_many,
                   true},
@@ -257,7 +271,7 @@ OpSpec define() {
                   Mapping::barrier,
                   true}},
       .outputs =
-          {{"q_rotated", dtypes::real, "[T, Hq, D]", "rotated queries"},
+          {{"q_rotated", attention_query_dtypes, "[T, Hq, D]", "rotated queries"},
            {"k_cache", kv_cache_dtypes, "[blocks, heads, block, D]", "the updated operand"},
            {"v_cache", kv_cache_dtypes, "[blocks, heads, block, Dv]", "the updated operand"},
            {"k_scale", {DType::f32}, "[blocks, heads, block]", "the updated operand, where scales are per token"},
@@ -266,7 +280,7 @@ OpSpec define() {
                      {"rotary_dim", std::int64_t{0}, "elements of a head that are rotated; 0 means all"},
                      {"eps", 1e-6, "added to the mean square of a head that is normalized"},
                      {"weight_offset", 0.0, "added to the weights"},
-                     {"out_dtype", std::string(), "element type of q_rotated; that of q where empty"},
+                     {"out_dtype", std::string(), "element type of q_rotated, f8_e4m3 too; that of q where empty"},
                      kv_cache_layout_attribute()},
       .infer = infer,
       .reference = reference,

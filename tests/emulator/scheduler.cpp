@@ -10,7 +10,7 @@ namespace {
 /// Instructions of a thread before others have their turn.
 constexpr std::uint32_t turn = 20000;
 /// Rounds in which threads run and nothing happens, before they count as waiting for each other.
-constexpr int most_idle_rounds = 150;
+constexpr int most_idle_rounds = 2000;
 
 std::uint64_t special_value(const Launch& launch, const Block& block, const Thread& t, Special special) {
   const LaunchSize& s = launch.size;

@@ -57,12 +57,13 @@ TEST(Teams, BodiesKnowNothingOfTheBlockAndTheGrid) {
 
 /// Files that set up barriers which nothing has to end: a walk's own live as long as it does, and what else is here
 /// never joins one (declines_walk).
-constexpr std::array<std::string_view, 8> keep_barriers{"ptx/mbarrier.cuh",
+constexpr std::array<std::string_view, 9> keep_barriers{"ptx/mbarrier.cuh",
                                                         "walk.cuh",
                                                         "limits/stream.cuh",
                                                         "attention/batched_short.cuh",
                                                         "attention/decode_cluster.cuh",
                                                         "attention/prefill_tma.cuh",
+                                                        "attention/prefill_wide_copy.cuh",
                                                         "rowwise/reduce_row.cuh",
                                                         "rowwise/group_norm_staged.cuh"};
 

@@ -138,6 +138,11 @@ void add_attention(std::vector<SmallCase>& list) {
       {op, "attention.prefill_paged_hopper", "attention/prefill_hopper", paged("prompt", bf16, {150, 20}, {70, 20})});
   list.push_back(
       {op, "attention.prefill_paged_tma", "attention/prefill_tma", paged("prompt", bf16, {150, 20}, {70, 20})});
+  PagedCase f8{.contexts = {290, 20}, .queries = {70, 20}, .q = DType::f8_e4m3, .cache = DType::f8_e4m3};
+  f8.columns = true;
+  list.push_back({op, "attention.prefill_paged_f8", "attention/prefill_tma", f8.named("columns")});
+  sequences = {.contexts = {150, 20}, .queries = {70, 20}, .head_size = 512};
+  list.push_back({op, "attention.prefill_paged_wide", "attention/prefill_wide", sequences.named("prompt")});
   list.push_back({op, "attention.prefill_paged", "attention/prefill", paged("prompt", bf16, {150, 20}, {70, 20})});
   list.push_back({op, "attention.general_paged", "attention/general", paged("prompt", bf16, {40, 20}, {20, 1})});
 }

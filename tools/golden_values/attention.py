@@ -3,7 +3,7 @@ import math
 
 import numpy
 
-from .cache import HND, NHD, place
+from .cache import HND, NHD, in_columns, place
 from .case import FP8, Cases, Draw, Tensor, UNIT, exact
 
 INF = math.inf
@@ -48,7 +48,7 @@ def allowed(settings, keys, size):
 def finish(c, op, operands, outputs, lse, settings, tensors, keys):
     attributes = {k: v for k, v in settings.items() if not isinstance(v, Tensor) and v is not None}
     size = max((abs(v) for t in tensors for v in t.values if math.isfinite(v)), default=1.0)
-    results = [exact(attributes.get('out_dtype') or operands[0].dtype, outputs)] + ([exact('f32', lse)] if attributes.get('return_lse') else [])
+    results = [exact(attributes.get('out_dtype') or (operands[0].dtype if operands[0].dtype != 'f8_e4m3' else 'bf16'), outputs)] + ([exact('f32', lse)] if attributes.get('return_lse') else [])
     while operands[-1] is None:
         operands.pop()
     c.add(op, operands, results, [0, 4][:len(results)], [allowed(settings, keys, max(size, 1.0)), allowed(settings, keys, 1.0)][:len(results)], **attributes)
@@ -120,7 +120,7 @@ def batches(c, draw):
     batched(c, *operands(), mask=rows, bias=draw.coarse('f32', (1, 2, 3, 5)), masked_score=-1.5, causal=False)
 
 
-def paged(c, draw, q, dtype, lens, starts=None, scales=None, layout=HND, heads=2, dv=6, block=8, spare=1, **settings):
+def paged(c, draw, q, dtype, lens, starts=None, scales=None, layout=HND, heads=2, dv=6, block=8, spare=1, columns=False, **settings):
     """Caches hold NaN wherever nothing may be read."""
     d, pages = q.shape[2], [-(-n // block) for n in lens]
     most, used = max(max(pages), 1), sum(pages)
@@ -154,7 +154,7 @@ def paged(c, draw, q, dtype, lens, starts=None, scales=None, layout=HND, heads=2
                 o[t, h], lse[h, t] = scores.attend(q.array[t, h], keys, values, n - bounds[b + 1] + t, h) if n else (numpy.zeros(dv), -INF)
                 if n == 0 and scores.sinks:
                     lse[h, t] = scores.sinks[h]
-    operands = [q, k, v, Tensor('i32', table, (len(lens), most)), Tensor('i32', lens), starts and Tensor('i32', starts), *steps, settings.get('sinks'), settings.get('alibi')]
+    operands = [q, k, in_columns(v) if columns else v, Tensor('i32', table, (len(lens), most)), Tensor('i32', lens), starts and Tensor('i32', starts), *steps, settings.get('sinks'), settings.get('alibi')]
     attributes = {k: v for k, v in settings.items() if k != 'layout' or v != HND}
     finish(c, 'incre_flash_attention', operands, o, lse, attributes, [Tensor('f32', [3.0])], max(lens))
 
@@ -207,6 +207,15 @@ def pages_of_tokens(c, draw):
         paged(c, draw, draw.coarse('bf16', (2, 4, 12)), 'i8', [4, 2], scales='token', heads=1, dv=8, block=1, layout=layout, out_dtype='f32')
 
 
+def eight_bits(c, draw):
+    """Queries of e4m3; values in columns."""
+    for scales in (None, 'head', 'token'):
+        paged(c, draw, draw.coarse('f8_e4m3', (3, 2, 6)), 'f8_e4m3', [3, 21], [0, 1, 3], scales=scales, heads=1, dv=5, block=32, columns=True, strict=scales is None, out_dtype='f32')
+    for dtype, cache in (('bf16', 'i8'), ('f32', 'f8_e5m2')):
+        paged(c, draw, draw.coarse(dtype, (2, 2, 6)), cache, [18, 9], scales='token', dv=3, block=16, columns=True, out_dtype='f32')
+    paged(c, draw, draw.coarse('f8_e4m3', (2, 2, 6)), 'f8_e4m3', [3, 9], heads=1, dv=4, strict=True)
+
+
 def merge(c, draw):
     for dtype, second, out in (('f32', 'f32', {}), ('bf16', 'f16', {}), ('f16', 'bf16', {'out_dtype': 'f32'}), ('f32', 'f32', {'out_dtype': 'bf16'})):
         o1, o2 = draw.coarse(dtype, (4, 2, 5)), draw.coarse(second, (4, 2, 5))
@@ -240,4 +249,5 @@ def cases():
     batches(c, draw)
     strict(c, draw)
     pages_of_tokens(c, draw)
+    eight_bits(c, draw)
     return c

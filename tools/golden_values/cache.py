@@ -56,6 +56,17 @@ def place(slot, block_size, layout, head):
     return (block, head, row) if layout == HND else (block, row, head)
 
 
+def in_columns(cache):
+    """A cache [blocks, heads, block, D] in columns of 16 tokens."""
+    blocks, heads, block, size = cache.shape
+    columns = numpy.empty((blocks, heads, block // 16, size, 16), dtype=object)
+    order = (0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15)  # tokens of a column
+    for group in range(block // 16):
+        for at, token in enumerate(order):
+            columns[:, :, group, :, at] = cache.objects[:, :, 16 * group + token]
+    return Tensor(cache.dtype, columns.reshape(-1).tolist(), columns.shape, exact=True)
+
+
 def stored(vector, dtype, scale):
     """Elements of a cache, floating (one rounding to come) or quantized (rounded); the head's scale where the cache keeps it."""
     if dtype not in LIMITS:
@@ -82,8 +93,8 @@ def write(values, cache, slots, scale, layout, block_size):
     return elements, scales
 
 
-def caches(draw, dtype, layout, heads, d, dv, scales):
-    shape = (2, heads, 8) if layout == HND else (2, 8, heads)
+def caches(draw, dtype, layout, heads, d, dv, scales, block=8):
+    shape = (2, heads, block) if layout == HND else (2, block, heads)
     k, v = draw.integers(dtype, shape + (d,), -4, 4), draw.integers(dtype, shape + (dv,), -4, 4)
     if scales is None:
         return k, v, [None] * 2
@@ -99,12 +110,14 @@ def results_of(parts, dtype, tolerance=0.0, scale_units=0.0):
     return outputs, within, absolute
 
 
-def kv_cache_write(c, draw, source, dtype, scales=None, layout=HND, slots=(13, -1, 7, 0), index='i32', k=None):
+def kv_cache_write(c, draw, source, dtype, scales=None, layout=HND, slots=(13, -1, 7, 0), index='i32', k=None, block=8):
     k, v = k or draw.normal(source, (len(slots), 2, 3), 3), draw.normal(source, (len(slots), 2, 2), 3)
-    k_cache, v_cache, steps = caches(draw, dtype, layout, 2, 3, 2, scales)
+    k_cache, v_cache, steps = caches(draw, dtype, layout, 2, 3, 2, scales, block)
     places = Tensor(index, list(slots))
-    parts = [write(x.array, cache, places, step, layout, 8) for x, cache, step in ((k, k_cache, steps[0]), (v, v_cache, steps[1]))]
+    parts = [write(x.array, cache, places, step, layout, block) for x, cache, step in ((k, k_cache, steps[0]), (v, v_cache, steps[1]))]
     outputs, within, absolute = results_of(parts, dtype)
+    if block > 8:
+        v_cache, outputs[1] = in_columns(v_cache), in_columns(outputs[1])
     attributes = {'layout': layout} if layout != HND else {}
     c.add('kv_cache_write', [k, v, k_cache, v_cache, places] + (steps if scales else []), outputs, within, absolute, **attributes)
 
@@ -146,10 +159,12 @@ def rope_and_cache(c, draw, source, dtype, scales=None, layout=HND, weights=(Non
         limit = numpy.array([[1.0]] * 3)
         if dtype in LIMITS and scales:
             limit = numpy.array([[float(s) for s in steps[0].values]] * 3) if scales == 'head' else abs(keys).max(axis=-1) / LIMITS[dtype]
+        queries = turned(q, weights[0])
+        if attributes.get('out_dtype') == 'f8_e4m3' and not settled(queries.reshape(-1), 'f8_e4m3'):
+            continue
         if dtype not in LIMITS or settled((keys / limit[..., None]).reshape(-1), dtype):
             break
     parts = [write(x, cache, slots, step, layout, 8) for x, cache, step in ((keys, k_cache, steps[0]), (v.array, v_cache, steps[1]))]
-    queries = turned(q, weights[0])
     tolerance = (d + 12) * UNIT * 16
     outputs, within, absolute = results_of(parts, dtype, tolerance, d + 16)
     if layout != HND:
@@ -174,9 +189,17 @@ def both(c, draw):
     rope_and_cache(c, draw, 'bf16', 'f8_e4m3', table='bf16', index='i64', rotary_dim=2, out_dtype='f16')
 
 
+def eight_bits(c, draw):
+    """Values in columns; queries of e4m3."""
+    for dtype in ('i8', *FP8):
+        kv_cache_write(c, draw, 'bf16', dtype, 'token' if dtype == 'f8_e4m3' else 'head', slots=(45, -1, 6, 31), block=32)
+    rope_and_cache(c, draw, 'bf16', 'f8_e4m3', 'token', out_dtype='f8_e4m3')
+
+
 def cases():
     c, draw = Cases(), Draw(11)
     ropes(c, draw)
     writes(c, draw)
     both(c, draw)
+    eight_bits(c, draw)
     return c

@@ -5,6 +5,7 @@
 #include <hwy/foreach_target.h>
 
 #include "format/fp8.hpp"
+#include "format/value_columns.hpp"
 #include "kernel/cpu/convert.hpp"
 #include "kernel/cpu/vec-inl.hpp"
 
@@ -75,7 +76,21 @@ void CacheStream::write(const float* x, std::int64_t slot, std::int64_t head) co
         HWY_DYNAMIC_DISPATCH(absolute_maximum)(x, static_cast<std::size_t>(length)) / largest_quantized(cache.dtype);
     token_scales->as<float>()[offset(*token_scales, slot, head)] = scale;
   }
-  encode(x, scale, head_scales || token_scales, cache.dtype, target(slot, head), length);
+  if (cache.shape.rank() == 5) write_columns(x, scale, slot, head);
+  else encode(x, scale, head_scales || token_scales, cache.dtype, target(slot, head), length);
+}
+
+void CacheStream::write_columns(const float* x, float scale, std::int64_t slot, std::int64_t head) const {
+  constexpr int column = format::value_column, piece = 64;
+  const std::int64_t length = cache.shape[3], block = cache.shape[2] * column, row = slot % block;
+  std::byte* const to = cache.as<std::byte>() + slot / block * cache.strides[0] + head * cache.strides[1] +
+                        row / column * cache.strides[2] + format::value_place(static_cast<int>(row % column));
+  std::byte quantized[piece];
+  for (std::int64_t first = 0; first < length; first += piece) {
+    const std::int64_t count = std::min<std::int64_t>(piece, length - first);
+    encode(x + first, scale, head_scales || token_scales, cache.dtype, quantized, count);
+    for (std::int64_t d = 0; d < count; ++d) to[(first + d) * cache.strides[3]] = quantized[d];
+  }
 }
 
 }  // namespace cermet::cpu

@@ -12,7 +12,7 @@ struct CacheStream {
   const TensorView* token_scales;  ///< filled
   KvCacheAxes axes;
 
-  /// Offset in elements of a slot's vector in the cache, or of its scale.
+  /// Offset in elements of a slot's vector in a cache in rows, or of its scale.
   std::int64_t offset(const TensorView& view, std::int64_t slot, std::int64_t head) const {
     const std::int64_t block = view.shape[axes.block];
     return slot / block * view.strides[0] + slot % block * view.strides[axes.block] + head * view.strides[axes.heads];
@@ -22,6 +22,9 @@ struct CacheStream {
   }
   /// Rounds or quantizes one vector of float32 into its slot.
   void write(const float* x, std::int64_t slot, std::int64_t head) const;
+
+ private:
+  void write_columns(const float* x, float scale, std::int64_t slot, std::int64_t head) const;
 };
 
 }  // namespace cermet::cpu

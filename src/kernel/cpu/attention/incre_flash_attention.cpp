@@ -2,6 +2,7 @@
 #include "kernel/cpu/attention/key_cuts.hpp"
 #include "kernel/cpu/attention/pairs.hpp"
 #include "kernel/cpu/attention/tile_attention.hpp"
+#include "kernel/cpu/attention/value_rows.hpp"
 #include "kernel/kernel.hpp"
 #include "op/kv_cache.hpp"
 #include "op/operands.hpp"
@@ -24,12 +25,14 @@ class Batch {
         block_(args.inputs[k_cache].shape[axes.block]),
         group_(args.inputs[q].shape[1] / heads_),
         sequences_(args.inputs[context_lens].shape[0]),
-        tiles_(reinterpret_cast<std::int64_t*>(args.workspace), sequences_, attention_tile_tokens(group_)) {
+        tiles_(reinterpret_cast<std::int64_t*>(args.workspace), sequences_, attention_tile_tokens(group_)),
+        value_rows_(args, args.workspace + QueryTiles::bytes(sequences_)) {
     for (std::int64_t b = 0; b < sequences_; ++b) {
       check_sequence(settings, b);
       tiles_.set(b, queries_end(b) - queries_begin(b));
       lengths_.add(contexts()[b]);
     }
+    value_rows_.fill();
   }
 
   std::int64_t tasks() const { return tiles_.count() * heads_; }
@@ -46,7 +49,7 @@ class Batch {
             .o_token_step = o.strides[0] * bytes(o),
             .o_head_step = o.strides[1] * bytes(o),
             .lse_head_step = args_.outputs.size() > 1 ? args_.outputs[1].strides[0] : 0,
-            .q_to_float = real_converter(query.dtype, DType::f32),
+            .q_to_float = key_converter(query.dtype),
             .k_to_float = key_converter(args_.inputs[k_cache].dtype),
             .v_to_float = key_converter(args_.inputs[v_cache].dtype),
             .o_from_float = real_converter(DType::f32, o.dtype),
@@ -71,7 +74,7 @@ class Batch {
     t.position = context - end + first;
     t.keys = context;
     t.k = rows(k_cache, b, head);
-    t.v = rows(v_cache, b, head);
+    t.v = value_rows_.any() ? value_rows_.of(b, head) : rows(v_cache, b, head);
     return t;
   }
 
@@ -131,16 +134,17 @@ class Batch {
   const PairAttention* pairs_;
   std::int64_t heads_, block_, group_, sequences_;
   QueryTiles tiles_;
+  ValueRows value_rows_;
   UnlikeLengths lengths_;
 };
 
 void launch(const LaunchArgs& args, const AttentionSettings& settings, const KvCacheAxes& axes,
-            const PairAttention* pairs) {
+            const PairAttention* pairs, std::int64_t value_bytes) {
   const Batch batch(args, settings, axes, pairs);
   const AttentionShape shape = batch.shape();
   run_attention(
       settings, shape, batch.tasks(), [&](std::int64_t index) { return batch.task(index, shape); },
-      args.workspace + QueryTiles::bytes(args.inputs[context_lens].shape[0]), *args.pool, batch.unlike());
+      args.workspace + QueryTiles::bytes(args.inputs[context_lens].shape[0]) + value_bytes, *args.pool, batch.unlike());
 }
 
 }  // namespace
@@ -153,12 +157,14 @@ extern const Kernel attention_incre_flash_attention{
         "split by key range",
     .bind = [](const Problem& p) -> Launcher {
       return [settings = AttentionSettings(p.attributes, p.size(q, 2)), axes = KvCacheAxes(p.attributes.text("layout")),
-              pairs = pairs_for(p.input(q).dtype)](const LaunchArgs& args) { launch(args, settings, axes, pairs); };
+              pairs = pairs_for(p.input(q).dtype), value_bytes = ValueRows::bytes(p)](const LaunchArgs& args) {
+        launch(args, settings, axes, pairs, value_bytes);
+      };
     },
     .workspace = [](const Problem& p, int threads) -> std::int64_t {
       const KvCacheAxes axes(p.attributes.text("layout"));
       const std::int64_t group = p.size(q, 1) / p.size(k_cache, axes.heads);
-      return QueryTiles::bytes(p.size(context_lens, 0)) +
+      return QueryTiles::bytes(p.size(context_lens, 0)) + ValueRows::bytes(p) +
              attention_workspace(attention_tile_tokens(group), group, p.size(q, 2), p.size(v_cache, 3), threads);
     },
 };

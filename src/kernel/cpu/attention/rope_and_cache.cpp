@@ -3,6 +3,7 @@
 #include <hwy/foreach_target.h>
 
 #include "base/checked.hpp"
+#include "format/fp8.hpp"
 #include "kernel/cpu/attention/cache_stream.hpp"
 #include "kernel/cpu/convert.hpp"
 #include "kernel/cpu/index_list.hpp"
@@ -120,7 +121,9 @@ struct HeadJob {
         cache.write(scratch.head, slot_list[t], head);
       } else {
         std::byte* to = o.as<std::byte>() + (t * o.strides[0] + head * o.strides[1]) * byte_size(o.dtype);
-        real_converter(DType::f32, o.dtype)(reinterpret_cast<const std::byte*>(scratch.head), to, o.shape[2]);
+        if (o.dtype == DType::f8_e4m3)
+          std::transform(scratch.head, scratch.head + o.shape[2], reinterpret_cast<format::e4m3*>(to), format::to_e4m3);
+        else real_converter(DType::f32, o.dtype)(reinterpret_cast<const std::byte*>(scratch.head), to, o.shape[2]);
       }
     }
   }

@@ -28,6 +28,7 @@ attention::KeyList key_list(const LaunchArgs& args, std::size_t operand, const K
   const TensorView& cache = args.inputs[operand];
   attention::KeyList list{
       cache.data, cache.strides[0], cache.strides[axes.block], cache.strides[axes.heads], nullptr, 0, 0, 0};
+  if (cache.shape.rank() == 5) list.column_stride = cache.strides[3];
   const std::size_t scale = operand - paged::k_cache + paged::k_scale;
   if (!args.has(scale)) return list;
   const TensorView& scales = args.inputs[scale];
@@ -104,12 +105,13 @@ AttentionProblem::AttentionProblem(const Problem& p)
       heads(p.size(0, 1)),
       kv_heads(p.size(1, paged ? KvCacheAxes(p.attributes.text("layout")).heads : 1)),
       head_size(p.size(0, 2)),
-      value_size(p.size(2, -1)),
+      value_size(p.size(2, paged ? 3 : -1)),
       sequences(1),
       q(p.input(0).dtype),
       kv(p.input(1).dtype),
       out(p.outputs[0].dtype),
       has_scales(paged && p.has(paged::k_scale)),
+      columns(paged && in_columns(p.input(paged::v_cache))),
       token_scales(has_scales && (has_token_scales(p, paged::k_scale) || has_token_scales(p, paged::v_scale))),
       has_bounds(p.has(paged ? std::size_t{paged::query_starts} : std::size_t{ragged::cu_seqlens})),
       plain(p.attributes.number("softcap") == 0 &&
@@ -193,6 +195,11 @@ attention::Params AttentionLaunch::params(const LaunchArgs& args, std::int32_t l
     }
   }
   return p;
+}
+
+bool has_values_in_keys(const attention::Params& p) {
+  return p.k.data == p.v.data && p.k.page_stride == p.v.page_stride && p.k.row_stride == p.v.row_stride &&
+         p.k.head_stride == p.v.head_stride;
 }
 
 std::int64_t AttentionLaunch::most_tiles(const attention::Params& p, std::int64_t group, std::int64_t rows) {

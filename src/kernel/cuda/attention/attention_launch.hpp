@@ -15,6 +15,7 @@ struct AttentionProblem {
   std::int64_t block = 0, pages = 0, keys = 0;  ///< keys: most that a sequence can have
   DType q, kv, out;
   bool has_scales;
+  bool columns;       ///< values are in columns (format/value_columns.hpp)
   bool token_scales;  ///< some scales are those of tokens, rather than of heads
   bool has_bounds;
   bool plain;  ///< scores are dot products times the scale: neither softcap nor alibi
@@ -38,6 +39,9 @@ class AttentionLaunch {
   float scale_, softcap_;
   std::int32_t window_;
 };
+
+/// Whether values are the first columns of the keys, in the same memory.
+bool has_values_in_keys(const attention::Params& params);
 
 /// Launches a task for the sequences that have at least this many queries.
 using QueriesLauncher = std::function<void(const LaunchArgs&, std::int32_t least_queries)>;

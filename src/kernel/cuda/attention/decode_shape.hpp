@@ -16,6 +16,8 @@ inline Decline decode_operands_decline(const Problem& p) {
   if (a.kv != DType::bf16 && a.kv != DType::f16 && !is_quantized_cache(a.kv))
     return fmt::format("a cache of {}; taken: bf16, f16, int8 and fp8", name_of(a.kv));
   if (p.target->compute_capability < 80) return "needs compute capability 8.0";
+  if (a.columns) return "values in columns; taken: in rows";
+  if (byte_size(a.q) == 1) return fmt::format("{} queries; taken: f32, bf16 and f16", name_of(a.q));
   if (a.kv == DType::f16 && a.q != DType::f16)
     return fmt::format("{} queries may not fit the f16 of the cache", name_of(a.q));
   return std::nullopt;

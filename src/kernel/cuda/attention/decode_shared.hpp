@@ -22,8 +22,7 @@ struct DecodeSharedShape {
   std::int64_t shared_bytes(bool values_in_keys) const;
   std::int64_t blocks(const Target& target) const { return std::int64_t{target.multiprocessors} * blocks_each; }
   std::int64_t scratch_bytes(const Target& target) const {
-    return attention::decode_shared_scratch_bytes(static_cast<int>(blocks(target)), rows,
-                                                  static_cast<int>(a.value_size));
+    return attention::decode_scratch_bytes(static_cast<int>(blocks(target)), rows, static_cast<int>(a.value_size));
   }
   Program program(bool values_in_keys) const;
 

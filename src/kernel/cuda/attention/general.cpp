@@ -59,7 +59,8 @@ std::vector<Program> programs(const Problem& problem, const Config& config) {
                                                .q = a.q,
                                                .kv = a.kv,
                                                .out = a.out,
-                                               .warp_rows = rows};
+                                               .warp_rows = rows,
+                                               .columns = a.columns};
   return {{.header = "kernel/cuda/device/attention/general.cuh",
            .task = fmt::format("cermet::attention::GeneralTask<cermet::attention::GeneralConfig{}>",
                                config_text(device_config)),

@@ -8,10 +8,13 @@
 
 namespace cermet::cuda {
 
-/// A cache and its scales (null for none), which are one for each head or one for each cached token.
+/// A cache, of which values may be in columns, and its scales (null for none), which are one for each head or one for
+/// each cached token.
 inline kv_cache::Cache cache_of(const TensorView& cache, const TensorView* scales, const KvCacheAxes& axes) {
   kv_cache::Cache c{cache.data, nullptr, cache.strides[0], cache.strides[axes.block], cache.strides[axes.heads], 0,
                     0,          0};
+  if (cache.shape.rank() == 5)  // columns
+    c.row_stride = cache.strides[2], c.head_stride = cache.strides[1], c.column_stride = cache.strides[3];
   if (!scales) return c;
   c.scale = scales->as<float>();
   const bool per_token = scales->shape.rank() == 3;

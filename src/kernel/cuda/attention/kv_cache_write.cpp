@@ -27,7 +27,8 @@ std::vector<Program> programs(const Problem& p) {
                                      .to = p.input(k_cache).dtype,
                                      .slot = p.input(slots).dtype,
                                      .scales = scales_of(p, k_scale),
-                                     .threads = threads};
+                                     .threads = threads,
+                                     .columns = in_columns(p.input(v_cache))};
   return {{.header = "kernel/cuda/device/attention/kv_cache_write.cuh",
            .task = fmt::format("cermet::kv_cache::WriteTask<cermet::kv_cache::WriteConfig{}>", config_text(config)),
            .threads = threads,

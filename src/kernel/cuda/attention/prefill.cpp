@@ -2,6 +2,7 @@
 #include "base/checked.hpp"
 #include "kernel/cuda/attention/prefill_shape.hpp"
 #include "kernel/cuda/attention/prefill_tma.hpp"
+#include "kernel/cuda/attention/prefill_wide.hpp"
 #include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/declare.hpp"
 #include "kernel/cuda/device/attention/prefill_hopper.hpp"
@@ -84,11 +85,6 @@ std::vector<Program> with_general(std::vector<Program> list, const Problem& p) {
   return list;
 }
 
-bool has_values_in_keys(const attention::Params& p) {
-  return p.k.data == p.v.data && p.k.page_stride == p.v.page_stride && p.k.row_stride == p.v.row_stride &&
-         p.k.head_stride == p.v.head_stride;
-}
-
 /// Row tiles of a program, and whether it is for values that are the first columns of the keys.
 struct RowTiles {
   std::int64_t rows;
@@ -166,6 +162,7 @@ namespace cermet::cuda {
 std::vector<Program> many_query_programs(const Problem& p) {
   using namespace attention_prefill_file;
   if (!tma_prefill_declines(p)) return tma_prefill_programs(p, {});
+  if (!wide_prefill_declines(p)) return wide_prefill_programs(p, {});
   if (!hopper_declines(p)) return hopper_programs(p, {});
   if (!prefill_tile_declines(p)) return prefill_tile_programs(p, {});
   return attention_general_paged.programs(p);
@@ -174,6 +171,7 @@ std::vector<Program> many_query_programs(const Problem& p) {
 double many_query_seconds(const Problem& p, const DeviceLimits& limits) {
   using namespace attention_prefill_file;
   if (!tma_prefill_declines(p)) return tma_prefill_seconds(p, {}, limits);
+  if (!wide_prefill_declines(p)) return wide_prefill_seconds(p, {}, limits);
   if (!hopper_declines(p)) return hopper_cost(p, {}, limits);
   if (!prefill_tile_declines(p)) return prefill_tile_cost(p, {}, limits);
   return attention_general_paged.cost(p, limits);
@@ -182,6 +180,7 @@ double many_query_seconds(const Problem& p, const DeviceLimits& limits) {
 QueriesLauncher bind_many_queries(const Problem& p, std::size_t first) {
   using namespace attention_prefill_file;
   if (!tma_prefill_declines(p)) return bind_tma_prefill(p, {}, first);
+  if (!wide_prefill_declines(p)) return bind_wide_prefill(p, first);
   if (!hopper_declines(p)) return bind_tiles(p, first, {{64 * hopper_warpgroups(p, {})}});
   if (!prefill_tile_declines(p)) return bind_shapes(p, first, {});
   return bind_general_attention(p, first);

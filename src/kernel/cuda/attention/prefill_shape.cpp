@@ -57,6 +57,8 @@ Decline prefill_tile_declines(const Problem& p) {
   const bool quantized = a.kv == DType::i8 || a.kv == DType::f8_e4m3 || a.kv == DType::f8_e5m2;
   if (!quantized && a.kv != DType::bf16 && a.kv != DType::f16)
     return fmt::format("keys of {}; taken: bf16, f16, i8, f8_e4m3 and f8_e5m2", name_of(a.kv));
+  if (a.columns) return "values in columns; taken: in rows";
+  if (byte_size(a.q) == 1) return fmt::format("{} queries; taken: f32, bf16 and f16", name_of(a.q));
   if (a.kv == DType::f16 && a.q != DType::f16)
     return fmt::format("{} queries may not fit the f16 of the keys", name_of(a.q));
   const DType tile = tile_type(p, a);

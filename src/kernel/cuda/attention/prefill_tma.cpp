@@ -1,9 +1,8 @@
 // Host half of attention of many queries with bulk tensor copies.
 #include "kernel/cuda/attention/prefill_tma.hpp"
 
-#include <bit>
-
 #include "base/checked.hpp"
+#include "kernel/cuda/attention/prefill_maps.hpp"
 #include "kernel/cuda/config_text.hpp"
 #include "kernel/cuda/declare.hpp"
 #include "kernel/cuda/device/attention/prefill_tma.hpp"
@@ -25,26 +24,17 @@ Tile usual_tile(const AttentionProblem& a, bool strict) {
   if (size > 192) return {2, strict ? 48 : 64, 2};
   if (size > 128) return {2, 96, 2};
   if (strict || !a.plain) return {2, 128, size > 64 ? 2 : 4, true};
-  if (size > 112) return rows <= 1024 ? Tile{2, 128, 2} : Tile{3, 80, 3};
+  if (size > 112) return rows <= 1024 ? Tile{2, 128, 2} : Tile{3, 80, 3, true};
   if (size > 64) return {3, size > 96 ? 80 : size == 80 ? 112 : 96, 2, true};  // 112 keys spill at 72
-  return a.keys <= 2048 ? Tile{3, 96, 4} : Tile{3, 112, 4};
+  return a.keys <= 2048 ? Tile{3, 96, 4, true} : Tile{3, 112, 4};
 }
 
 attention::TmaPrefillConfig device_config(const Problem& p, const Tile& tile) {
-  const AttentionProblem a(p);
-  return {.head_size = static_cast<int>(a.head_size),
-          .value_size = static_cast<int>(a.value_size),
-          .group = static_cast<int>(a.group()),
-          .block = static_cast<int>(a.block),
-          .kv = a.kv,
-          .out = a.out,
-          .plain = a.plain,
-          .warpgroups = tile.warpgroups,
-          .keys = tile.keys,
-          .stages = tile.stages,
-          .query_buffers = std::max(a.head_size, a.value_size) > 128 ? 1 : 2,
-          .overlaps = tile.overlaps,
-          .parts = p.attributes.flag("strict") ? 2 : 1};
+  attention::TmaPrefillConfig c = tma_prefill_config(AttentionProblem(p));
+  c.warpgroups = tile.warpgroups, c.keys = tile.keys, c.stages = tile.stages;
+  c.overlaps = tile.overlaps, c.turns = tile.warpgroups >= 3;
+  c.parts = p.attributes.flag("strict") ? 2 : 1;
+  return c;
 }
 
 Tile tile_of(const Problem& p, const Config& config) {
@@ -136,48 +126,8 @@ double cost(const Problem& p, const Config& config, const DeviceLimits& limits) 
 
 std::vector<Program> programs(const Problem& p, const Config& config) {
   const attention::TmaPrefillConfig c = device_config(p, config);
-  std::vector<Program> list{
-      {.header = "kernel/cuda/device/attention/prefill_tma.cuh",
-       .task = fmt::format("cermet::attention::TmaPrefillTask<cermet::attention::TmaPrefillConfig{}>", config_text(c)),
-       .threads = c.threads(),
-       .shared_bytes = c.shared_bytes(),
-       .may_spill = std::max(c.head_size, c.value_size) > 192,  // 4 bytes, with which it was measured
-       .divides_warps = true,
-       .reads_descriptors = true}};
-  const Kernel& general = AttentionProblem(p).paged ? attention_general_paged : attention_general_ragged;
-  for (Program& other : as_fallbacks(general.programs(p))) list.push_back(std::move(other));
-  return list;
-}
-
-/// An axis of a map. A single element has no step, but a map wants one.
-TensorMapShape::Axis axis(std::int64_t size, std::int64_t stride, std::int64_t box = 1) {
-  constexpr std::int64_t some_step = 64;
-  return {std::max<std::int64_t>(1, size), size > 1 ? stride : some_step, static_cast<std::uint32_t>(box)};
-}
-
-/// Maps of queries, keys and values; nothing where steps do not suit copies.
-bool set_maps(const Device& device, const attention::TmaPrefillConfig& c, attention::TmaPrefillParams& params) {
-  const attention::Params& p = params.a;
-  const bool paged = c.block != 0;
-  const auto encode = [&](const void* data, std::int64_t columns, const TensorMapShape::Axis& rows,
-                          const TensorMapShape::Axis& inner, const TensorMapShape::Axis& outer, TensorMapBytes& to) {
-    if (rows.stride <= 0 || inner.stride <= 0 || outer.stride <= 0) return false;
-    TensorMapShape shape{const_cast<void*>(data), c.kv, rows.size, columns, rows.stride, rows.box, 64, 128};
-    shape.outer = {inner, outer};
-    shape.outer_axes = 2;
-    to = std::bit_cast<TensorMapBytes>(const_cast<Device&>(device).tensor_map(shape));
-    return true;
-  };
-  const auto encode_keys = [&](const attention::KeyList& list, std::int64_t columns, TensorMapBytes& to) {
-    const std::int64_t rows = paged ? c.block : p.key_tokens;
-    // Without keys nothing is copied, and their address says nothing.
-    const void* const data = (paged ? p.blocks : p.key_tokens) > 0 ? list.data : p.q;
-    return encode(data, columns, axis(rows, list.row_stride, c.box_rows()), axis(p.kv_heads, list.head_stride),
-                  axis(paged ? p.blocks : 1, list.page_stride), to);
-  };
-  return encode(p.q, c.head_size, axis(std::int64_t{p.kv_heads} * c.group, p.q_head_stride, c.group),
-                axis(p.tokens, p.q_token_stride, c.tokens()), axis(1, 0), params.q) &&
-         encode_keys(p.k, c.head_size, params.k) && encode_keys(p.v, c.value_size, params.v);
+  const bool may_spill = std::max(c.head_size, c.value_size) > 192;  // 4 bytes, with which it was measured
+  return tma_prefill_programs(p, c, may_spill);
 }
 
 QueriesLauncher bind_from(const Problem& problem, const Config& config, std::size_t first) {
@@ -188,7 +138,8 @@ QueriesLauncher bind_from(const Problem& problem, const Config& config, std::siz
     params.a = launch.params(args, least_queries);
     params.tiles = narrow(AttentionLaunch::most_tiles(params.a, 1, c.tokens()), "attention", "tiles");
     if (params.tiles == 0) return;
-    if (!params.a.aligned || !set_maps(args.queue->device(), c, params)) return run_general(args, least_queries);
+    if (!params.a.aligned || !set_prefill_maps(args.queue->device(), c, params))
+      return run_general(args, least_queries);
     constexpr double log2_e = 1.4426950408889634;
     params.scale_log2 = static_cast<float>(params.a.scale * log2_e);
     args.queue->run(first, std::int64_t{params.tiles} * params.a.kv_heads, params, args.queue->resident_blocks(first));
@@ -234,6 +185,30 @@ QueriesLauncher bind_tma_prefill(const Problem& p, const Config& config, std::si
 }
 double tma_prefill_seconds(const Problem& p, const Config& config, const DeviceLimits& limits) {
   return attention_prefill_tma_file::cost(p, config, limits);
+}
+
+attention::TmaPrefillConfig tma_prefill_config(const AttentionProblem& a) {
+  attention::TmaPrefillConfig c{};
+  c.head_size = static_cast<int>(a.head_size), c.value_size = static_cast<int>(a.value_size);
+  c.group = static_cast<int>(a.group()), c.block = static_cast<int>(a.block);
+  c.kv = a.kv, c.out = a.out, c.plain = a.plain;
+  c.query_buffers = std::max(a.head_size, a.value_size) > 128 ? 1 : 2;
+  c.parts = 1;
+  return c;
+}
+
+std::vector<Program> tma_prefill_programs(const Problem& p, const attention::TmaPrefillConfig& c, bool may_spill) {
+  std::vector<Program> list{
+      {.header = "kernel/cuda/device/attention/prefill_tma.cuh",
+       .task = fmt::format("cermet::attention::TmaPrefillTask<cermet::attention::TmaPrefillConfig{}>", config_text(c)),
+       .threads = c.threads(),
+       .shared_bytes = c.shared_bytes(),
+       .may_spill = may_spill,
+       .divides_warps = true,
+       .reads_descriptors = true}};
+  const Kernel& general = AttentionProblem(p).paged ? attention_general_paged : attention_general_ragged;
+  for (Program& other : as_fallbacks(general.programs(p))) list.push_back(std::move(other));
+  return list;
 }
 
 }  // namespace cermet::cuda

@@ -54,7 +54,8 @@ std::vector<Program> programs(const Problem& p) {
                                 .neox = p.attributes.text("style") == "neox",
                                 .scales = scales_of(p, k_scale),
                                 .threads = threads,
-                                .aligned = false};
+                                .aligned = false,
+                                .columns = in_columns(p.input(v_cache))};
   const auto program = [&](bool aligned) -> Program {
     config.aligned = aligned;
     return {.header = "kernel/cuda/device/attention/rope_and_cache.cuh",
@@ -73,7 +74,8 @@ bool Settings::aligned(const LaunchArgs& args) const {
   for (const std::size_t operand : {q, k, q_weight, k_weight})
     all = all && (!args.has(operand) || vectors_aligned(args.inputs[operand], both));
   for (const std::size_t result : {0, 1}) all = all && vectors_aligned(args.outputs[result], both);
-  return all && vectors_aligned(args.inputs[v], elements) && vectors_aligned(args.outputs[2], elements);
+  const bool columns = args.outputs[2].shape.rank() == 5;  // stored one by one
+  return all && vectors_aligned(args.inputs[v], elements) && (columns || vectors_aligned(args.outputs[2], elements));
 }
 
 rope_and_cache::Heads heads_of(const LaunchArgs& args, std::size_t which, std::size_t weight) {

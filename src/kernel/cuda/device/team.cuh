@@ -10,6 +10,7 @@
 //   any(condition)               the same, and whether the condition holds in some thread
 //   sync_part(part, threads)     among `threads` threads (whole warps) that agree on a part, 0 .. parts - 1
 //   arrive_part(part, threads)   takes part in that without waiting, where a task has whole blocks
+//   any_part(part, threads, condition)   sync_part, and whether the condition holds in some thread; there, too
 //   cluster_rank()               of the team's block in its cluster; 0 without one
 //   ring_stages, ring_pitch      only where the stages of streamed weights belong to all tasks of a kernel: StreamTeam
 //   together                     whether all items of the launch run at the same time, each in a block of its own,
@@ -59,6 +60,9 @@ struct BlockTeam {
   static CERMET_DEVICE bool any(bool condition) { return __syncthreads_or(condition) != 0; }
   static CERMET_DEVICE void sync_part(int part, int threads) { ptx::named_barrier(1 + part, threads); }
   static CERMET_DEVICE void arrive_part(int part, int threads) { ptx::named_barrier_arrive(1 + part, threads); }
+  static CERMET_DEVICE bool any_part(int part, int threads, bool condition) {
+    return ptx::named_barrier_or(1 + part, threads, condition);
+  }
 };
 
 /// `Size` threads of a wider block, from thread `First` on. Barriers from number `Barrier` on are the team's alone: its

@@ -48,6 +48,8 @@ Decline declines_rotation(const Region& region) {
   if (p.has(q_weight) || p.has(k_weight))
     return "heads are normalized before they are rotated, and a block has parts of them";
   if (p.has(k_scale)) return "the cache is quantized with scales";
+  if (in_columns(p.input(v_cache))) return "values go to columns";
+  if (!dtypes::real.contains(p.outputs[0].dtype)) return "queries are rounded to 8 bits";
   if (p.size(q, 2) % 2 != 0 || !p.input(v).dims[2].is_constant() || p.size(v, 2) % 2 != 0)
     return "a head has no whole number of pairs";
   for (const std::size_t operand : {cos, sin, positions, k_cache, v_cache, slots})

@@ -12,6 +12,7 @@ struct KeyList {
   int64_t page_stride, row_stride, head_stride;
   const float* scale;                                              ///< of quantized values; null for none
   int64_t scale_page_stride, scale_row_stride, scale_head_stride;  ///< the first two are 0 where the head has one scale
+  int64_t column_stride = 0;  ///< of values in columns, from one to the next; row_stride is that of 16 tokens then
 };
 
 struct Params {
@@ -33,7 +34,8 @@ struct Params {
   int32_t least_queries,
       most_queries;      ///< where there are query_starts, sequences with fewer or more are left to another launch
   float scale, softcap;  ///< softcap 0: none
-  bool causal, aligned;  ///< aligned: rows of q, k and v may be read 16 bytes at a time where their length allows it
+  bool causal, aligned;  ///< aligned: rows of q, k and v, or columns of v, may be read 16 bytes at a time where their
+                         ///< length allows it
   bool aligned_out;      ///< four elements of the output may be written at a time
   bool wide_queries, wide_keys;  ///< query_starts and key_starts are int64
 };

@@ -32,8 +32,8 @@ CERMET_DEVICE float scale_of(float* scale_at, float largest) {
   }
 }
 
-/// A warp stores the vector from[0 .. Size) in its slot.
-template <int Size, int Width, Scales S, class From, class To>
+/// A warp stores the vector from[0 .. Size) in its slot, or as one of the tokens of columns.
+template <int Size, int Width, Scales S, bool Columns = false, class From, class To>
 CERMET_DEVICE void write_vector(const From* from, const SlotPlace<To>& place) {
   constexpr int steps = static_cast<int>(div_up(Size, 32 * Width));
   const int lane = static_cast<int>(lane_index());
@@ -59,7 +59,13 @@ CERMET_DEVICE void write_vector(const From* from, const SlotPlace<To>& place) {
     Vector<To, Width> y;
 #pragma unroll
     for (int e = 0; e < Width; ++e) y[e] = encode<S, To>(to_float(x[i][e]), scale);
-    if (d < Size) *reinterpret_cast<Vector<To, Width>*>(place.vector + d) = y;
+    if (d >= Size) continue;
+    if constexpr (Columns) {
+#pragma unroll
+      for (int e = 0; e < Width; ++e) place.vector[(d + e) * place.step] = y[e];
+    } else {
+      *reinterpret_cast<Vector<To, Width>*>(place.vector + d) = y;
+    }
   }
 }
 

@@ -141,11 +141,10 @@ struct DecodeTask {
       __syncwarp();  // all lanes have read the tile, whose stage is filled next
     }
     // Phase 4: combine
-    for_shared_spans<Team::together>(begin, at, share, units, partials.blocks, block, first_span,
-                                     [&](const WorkUnit& span, int first_unit, int last) {
-                                       combine<C, Team>(p, span, partials, units, first_unit, last,
-                                                        shared.outputs(0, 0));
-                                     });
+    for_shared_spans<Team>(begin, at, share, units, partials.blocks, block, first_span,
+                           [&](const WorkUnit& span, int first_unit, int last) {
+                             combine<C, Team>(p, span, partials, units, first_unit, last, shared.outputs(0, 0));
+                           });
   }
 
   /// With whole spans a block has so little to do that it should not wait for its parameters.

@@ -89,11 +89,6 @@ constexpr int decode_columns_control_bytes(int head_size, int rows, int column_p
               2 * tile_bytes(unit_tiles * decode_shared_keys, decode_warp_rows));
 }
 
-/// Flags of items that have read the partials follow them.
-constexpr int64_t decode_shared_scratch_bytes(int blocks, int rows, int value_size) {
-  return decode_scratch_bytes(blocks, rows, value_size) + 16 * int64_t{blocks};
-}
-
 struct DecodeParams {
   Params a;
   int32_t thread_blocks;  ///< that share the work

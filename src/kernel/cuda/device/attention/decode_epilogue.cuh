@@ -174,12 +174,12 @@ struct Partials {
 };
 
 /// Calls combine(span, first_unit, last) for those spans of a share, from `begin` to `at`, that other items hold parts
-/// of, too: the item `last` has the last unit. `OnlyLast`: where this item is that one.
-template <bool OnlyLast, class Combine>
+/// of, too, where this item may be the one to combine them: the item `last` has the last unit.
+template <class Team, class Combine>
 CERMET_DEVICE void for_shared_spans(const WorkUnit& begin, const WorkUnit& at, const Share& share, int units,
                                     int blocks, int block, bool one_span, Combine&& combine) {
   const bool ends_first = begin.tile.units - begin.unit <= share.end - share.begin;
-  if constexpr (OnlyLast) {
+  if constexpr (Team::together) {
     if (begin.unit > 0 && ends_first) combine(begin, share.begin - begin.unit, block);
   } else {
     // The span that the share begins in, where other blocks hold partials of it, and the one that it ends in, where

@@ -15,7 +15,7 @@
 //                   read last
 // Phases         for each unit: wait for its copies, barrier, start those of the unit `stages` - 1 ahead, QK, scale and
 //                mask, softmax, PV. At the end of a span each warp writes its rows, or leaves them in the scratch,
-//                where the blocks that have units of the span each combine a part of it.
+//                where the block that has the span's last unit combines them.
 // Bytes          keys and values once, whatever the number of queries. D = 128, 8 key-value heads, 64 sequences of 4096
 //                tokens: 1.07 GB, 338 us at 3.18 TB/s. A warp has 128 products of 16 x 8 x 16 (192 with `strict`) for
 //                64 keys, 32 KiB, which arrive in 2260 cycles of an SM. Predicted: 1.05 of the time of one query for 16
@@ -47,6 +47,7 @@ struct DecodeSharedTask {
     using Warps = SharedTileWarps<C, Team>;
     using Load = typename Warps::Load;
     using Scheduler = DecodeScheduler<Load::scheduler>;
+    using SpanPartials = Partials<C.rows, C.value_size, Team>;
     const attention::Params& p = params.a;
     const typename Warps::Shared shared(smem);
     const int block = static_cast<int>(item);
@@ -80,7 +81,7 @@ struct DecodeSharedTask {
     warps.begin_span(p, shared, at);
     // Phases 2 and 3: mainloop, and the epilogue at the end of every span and of the share
     const WorkUnit begin = at;
-    const SharedPartials<C, Team> partials{{p.partials, blocks}};
+    const SpanPartials partials{p.partials, blocks};
     bool starts_span = at.unit == 0, first_span = true;
     while (true) {
       ptx::cp_async_wait<C.stages - 2>();
@@ -89,16 +90,16 @@ struct DecodeSharedTask {
       warps.consume(params, shared, at, shared.stage(stage), page_missing >> stage & 1u);
       const bool ends = at.ends_span(), last = --units_left == 0;
       if (ends || last) {
-        float* partial = partials.layout.partial(block, first_span ? 0 : 1);
+        float* partial = partials.partial(block, first_span ? 0 : 1);
         const bool whole = ends && starts_span;
         Team::sync();
         warps.for_quads(shared, at.tile, shared.stage(stage), [&](int r, int d, const PartialRow& x) {
           if (whole) write_row<C>(p, at.tile, at.head, r, d, x);
-          else partials.layout.write(partial, r, d, x);
+          else SpanPartials::write(partial, r, d, x);
         });
         if (!whole) {
           Team::sync();
-          partials.publish(block, first_span ? 0 : 1);
+          if (!Team::together || !ends) partials.publish(block, first_span ? 0 : 1);
         }
       }
       if (last) break;
@@ -113,29 +114,15 @@ struct DecodeSharedTask {
       if (++stage == C.stages) stage = 0;
     }
     // Phase 4: combine
-    const auto for_spans = [&](auto&& body) {
-      for_shared_spans<false>(begin, at, share, units, blocks, block, first_span,
-                              [&](const WorkUnit& span, int first_unit, int last) {
-                                const int first = block_of_unit(units, first_unit, blocks);
-                                const bool begins_before = share_of(units, first, blocks).begin < first_unit;
-                                body(span, SpanItems{first, last, begins_before ? 1 : 0});
-                              });
+    const auto combine = [&](const WorkUnit& span, int first_unit, int last) {
+      const int first = block_of_unit(units, first_unit, blocks),
+                first_number = share_of(units, first, blocks).begin < first_unit ? 1 : 0;
+      if constexpr (Team::together) partials.wait(first, last - 1);
+      else if (!partials.take_if_complete(first, last, first_number)) return;
+      combine_rows<C, Team>(p, span, first, last,
+                            [&](int i) { return partials.partial(i, i == first ? first_number : 0); });
     };
-    if constexpr (Team::together) {
-      for_spans([&](const WorkUnit& span, const SpanItems& items) {
-        partials.wait(items);
-        combine_rows(p, span, partials, items, block - items.first, items.last - items.first + 1);
-        partials.finish_reading(items, block);
-      });
-      for_spans([&](const WorkUnit&, const SpanItems& items) {
-        if (block == items.last) partials.clear(items);
-      });
-    } else {
-      for_spans([&](const WorkUnit& span, const SpanItems& items) {
-        if (partials.layout.take_if_complete(items.first, items.last, items.first_number))
-          combine_rows(p, span, partials, items, 0, 1);
-      });
-    }
+    for_shared_spans<Team>(begin, at, share, units, blocks, block, first_span, combine);
   }
 };
 

@@ -33,108 +33,36 @@ struct OutputPasses {
   }
 };
 
-/// The items first .. last hold partials of a span: number 1 the first one, where its share begins in another span.
-struct SpanItems {
-  int first, last, first_number;
-  CERMET_DEVICE int number(int item) const { return item == first ? first_number : 0; }
-};
-
-/// The scratch of a launch whose items run at the same time: every item of a span waits for all partials and adds up a
-/// part of the elements, and the last one clears the flags when all have read. The flags are two for each item, before
-/// the partials and after them.
-template <DecodeConfig C, class Team>
-struct SharedPartials {
-  static constexpr uint64_t partial_is_read = ~partial_is_complete;
-  Partials<C.rows, C.value_size, Team> layout;
-
-  CERMET_DEVICE uint64_t* complete(int item, int number) const {
-    return static_cast<uint64_t*>(layout.scratch) + number * layout.blocks + item;
-  }
-  CERMET_DEVICE uint64_t* read(int item, int number) const {
-    char* after = static_cast<char*>(layout.scratch) + decode_scratch_bytes(layout.blocks, C.rows, C.value_size);
-    return reinterpret_cast<uint64_t*>(after) + number * layout.blocks + item;
-  }
-  /// After a barrier that follows the writes of all threads.
-  CERMET_DEVICE void publish(int item, int number) const {
-    if constexpr (!Team::together) layout.publish(item, number);
-    else if (Team::rank() == 0) ptx::store_release(complete(item, number), partial_is_complete);
-  }
-  CERMET_DEVICE void wait(const SpanItems& items) const {
-    for (int i = items.first + static_cast<int>(Team::rank()); i <= items.last; i += Team::size)
-      while (ptx::load_acquire(complete(i, items.number(i))) != partial_is_complete) {
-      }
-    Team::sync();
-  }
-  CERMET_DEVICE void finish_reading(const SpanItems& items, int item) const {
-    Team::sync();
-    if (Team::rank() == 0) ptx::store_release(read(item, items.number(item)), partial_is_read);
-  }
-  CERMET_DEVICE void clear(const SpanItems& items) const {
-    for (int i = items.first + static_cast<int>(Team::rank()); i <= items.last; i += Team::size) {
-      uint64_t* flag = read(i, items.number(i));
-      while (ptx::load_acquire(flag) != partial_is_read) {
-      }
-      *flag = *complete(i, items.number(i)) = 0;
-    }
-  }
-};
-
-/// Adds up partials of `Quads` groups of four elements of a thread, `AtOnce` partials at a time, and writes them:
-/// groups first, first + step, .. of the span's.
-template <DecodeConfig C, class Team, int Quads, int AtOnce>
-CERMET_DEVICE void combine_quads(const Params& p, const WorkUnit& span, const SharedPartials<C, Team>& partials,
-                                 const SpanItems& items, int first, int step) {
-  using Layout = Partials<C.rows, C.value_size, Team>;
-  constexpr int quads = C.value_size / 4;
-  const int count = span.tile.rows * quads;
+/// Combines the partials of a span that the items first .. last hold, four elements of a row after the other.
+template <DecodeConfig C, class Team, class Partial>
+CERMET_DEVICE void combine_rows(const Params& p, const WorkUnit& span, int first, int last, Partial&& partial) {
+  using SpanPartials = Partials<C.rows, C.value_size, Team>;
+  constexpr int quads = C.value_size / 4, at_once = 8;
 #pragma unroll 1
-  for (int begin = first; begin < count; begin += Quads * step) {
-    PartialRow total[Quads];
+  for (int i = static_cast<int>(Team::rank()); i < span.tile.rows * quads; i += Team::size) {
+    const int r = i / quads, d = i % quads * 4;
+    PartialRow total;
 #pragma unroll 1
-    for (int from = items.first; from <= items.last; from += AtOnce) {
-      float maximum[Quads][AtOnce], sum[Quads][AtOnce];
-      float4 output[Quads][AtOnce];
+    for (int from = first; from <= last; from += at_once) {
+      float maximum[at_once], sum[at_once];
+      float4 output[at_once];
 #pragma unroll
-      for (int k = 0; k < AtOnce; ++k) {
-        const int item = min_of(from + k, items.last);
-        float* partial = partials.layout.partial(item, items.number(item));
-#pragma unroll
-        for (int q = 0; q < Quads; ++q) {
-          const int i = min_of(begin + q * step, count - 1), r = i / quads, d = i % quads * 4;
-          maximum[q][k] = __ldcg(partial + r);
-          sum[q][k] = __ldcg(partial + C.rows + r);
-          output[q][k] = __ldcg(reinterpret_cast<const float4*>(Layout::output(partial, r, d)));
-        }
+      for (int k = 0; k < at_once; ++k) {
+        float* other = partial(min_of(from + k, last));
+        maximum[k] = __ldcg(other + r);
+        sum[k] = __ldcg(other + C.rows + r);
+        output[k] = __ldcg(reinterpret_cast<const float4*>(SpanPartials::output(other, r, d)));
       }
+      float top = total.maximum;
 #pragma unroll
-      for (int q = 0; q < Quads; ++q) {
-        float top = total[q].maximum;
+      for (int k = 0; k < at_once; ++k) top = fmaxf(top, maximum[k]);
+      total.rescale(top);
 #pragma unroll
-        for (int k = 0; k < AtOnce; ++k) top = fmaxf(top, maximum[q][k]);
-        total[q].rescale(top);
-#pragma unroll
-        for (int k = 0; k < AtOnce; ++k) {
-          const float4& x = output[q][k];
-          if (from + k <= items.last) total[q].add(maximum[q][k], sum[q][k], {x.x, x.y, x.z, x.w}, top);
-        }
-      }
+      for (int k = 0; k < at_once; ++k)
+        if (from + k <= last) total.add(maximum[k], sum[k], {output[k].x, output[k].y, output[k].z, output[k].w}, top);
     }
-#pragma unroll
-    for (int q = 0; q < Quads; ++q) {
-      const int i = begin + q * step;
-      if (i < count) write_row<C>(p, span.tile, span.head, i / quads, i % quads * 4, total[q]);
-    }
+    write_row<C>(p, span.tile, span.head, r, d, total);
   }
-}
-
-/// Combines part `part` of `parts` of a span's elements. Two partials are the rule where there are many spans; then
-/// many groups are a thread's, and loaded together.
-template <DecodeConfig C, class Team>
-CERMET_DEVICE void combine_rows(const Params& p, const WorkUnit& span, const SharedPartials<C, Team>& partials,
-                                const SpanItems& items, int part, int parts) {
-  const int first = part * Team::size + static_cast<int>(Team::rank()), step = parts * Team::size;
-  if (items.last - items.first < 2) combine_quads<C, Team, 4, 2>(p, span, partials, items, first, step);
-  else combine_quads<C, Team, 1, 8>(p, span, partials, items, first, step);
 }
 
 }  // namespace cermet::attention

@@ -114,6 +114,27 @@ struct GeneralTask {
         });
   }
 
+  /// The same of values in columns: a warp reads an element of all of them.
+  template <class Team>
+  static CERMET_DEVICE void load_columns(Team team, const Params& p, const Sequence& s, int head, int first, int end,
+                                         float* to) {
+    using T = Element<C.kv>;
+    const int32_t* table = p.block_tables + s.index * p.table_stride;
+    const int r = static_cast<int>(lane_index()), j = first + r, row = j % C.block;
+    const int page = j < end ? table[j / C.block] : 0;
+    const bool exists = page >= 0 && page < p.blocks;
+    const float factor =
+        j < end && exists && p.v.scale
+            ? p.v.scale[page * p.v.scale_page_stride + row * p.v.scale_row_stride + head * p.v.scale_head_stride]
+            : 1.0f;
+    const T* from = static_cast<const T*>(p.v.data) + page * p.v.page_stride + head * p.v.head_stride;
+    for (int d = static_cast<int>(team.warp()); d < C.value_size; d += warps) {
+      float x = 0.0f;
+      if (j < end) x = exists ? to_float(value_in_columns(from, p.v, row, d)) * factor : quiet_nan();
+      to[r * key_row + d] = x;
+    }
+  }
+
   /// scores[r] of this lane's key.
   static CERMET_DEVICE void multiply_keys(const float* queries, const float* tile, float (&scores)[warp_rows]) {
     const int lane = static_cast<int>(lane_index());
@@ -264,7 +285,9 @@ struct GeneralTask {
       float* own = weights + warp * warp_rows * keys;
       update(p, operands, state, scores, first, own);
       team.sync();
-      load_keys<C.value_size, Operands::steps>(team, p, p.v, s, kv_head, first, high.last, operands.v_step(), tile);
+      if constexpr (C.columns) load_columns(team, p, s, kv_head, first, high.last, tile);
+      else
+        load_keys<C.value_size, Operands::steps>(team, p, p.v, s, kv_head, first, high.last, operands.v_step(), tile);
       team.sync();
       if (first < high.first || first + keys > low.last || used < rows)
         multiply_values<true, Operands::changes>(state, own, tile, first);

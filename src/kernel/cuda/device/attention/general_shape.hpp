@@ -9,12 +9,14 @@ struct GeneralConfig {
   int head_size, value_size, group;
   int block;  ///< tokens of a page; 0: keys are not paged
   DType q, kv, out;
-  int warp_rows;  ///< rows of a warp: 1, 2, 4 or 8
+  int warp_rows;         ///< rows of a warp: 1, 2, 4 or 8
+  bool columns = false;  ///< values are in columns
 
   template <class Visit>
   constexpr void fields(Visit&& visit) const {
     visit("head_size", head_size), visit("value_size", value_size), visit("group", group), visit("block", block);
     visit("q", q), visit("kv", kv), visit("out", out), visit("warp_rows", warp_rows);
+    visit("columns", columns);
   }
 };
 

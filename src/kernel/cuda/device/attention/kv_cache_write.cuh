@@ -13,13 +13,13 @@ struct WriteTask {
   using From = Element<C.from>;
   using To = Element<C.to>;
 
-  template <int Size>
+  template <int Size, bool Columns>
   static CERMET_DEVICE void write(const Stream& s, int64_t token, int head, int64_t slot, bool aligned) {
     const From* from = static_cast<const From*>(s.from) + token * s.token_stride + head * s.head_stride;
-    const SlotPlace<To> place = slot_place<To>(s.cache, slot, C.block, head);
+    const SlotPlace<To> place = slot_place<To, Columns>(s.cache, slot, C.block, head);
     constexpr int width = Size % 4 == 0 ? 4 : 1;
-    if (width > 1 && aligned) write_vector<Size, width, C.scales>(from, place);
-    else write_vector<Size, 1, C.scales>(from, place);
+    if (width > 1 && aligned) write_vector<Size, width, C.scales, Columns>(from, place);
+    else write_vector<Size, 1, C.scales, Columns>(from, place);
   }
 
   template <class Team>
@@ -32,8 +32,8 @@ struct WriteTask {
     for (int unit = static_cast<int>(team.warp()); unit < units; unit += C.threads / 32) {
       const int i = unit / 2 / p.heads, head = unit / 2 % p.heads;
       if (slots[i] < 0) continue;
-      if (unit % 2 == 0) write<C.key_size>(p.k, first + i, head, slots[i], p.aligned);
-      else write<C.value_size>(p.v, first + i, head, slots[i], p.aligned);
+      if (unit % 2 == 0) write<C.key_size, false>(p.k, first + i, head, slots[i], p.aligned);
+      else write<C.value_size, C.columns>(p.v, first + i, head, slots[i], p.aligned);
     }
   }
 };

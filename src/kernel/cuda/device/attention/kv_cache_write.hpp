@@ -11,11 +11,13 @@ struct WriteConfig {
   DType from, to, slot;
   Scales scales;
   int threads;
+  bool columns;  ///< values go to columns
 
   template <class Visit>
   constexpr void fields(Visit&& visit) const {
     visit("key_size", key_size), visit("value_size", value_size), visit("block", block), visit("from", from);
     visit("to", to), visit("slot", slot), visit("scales", scales), visit("threads", threads);
+    visit("columns", columns);
   }
 };
 

@@ -8,13 +8,14 @@
 #if CERMET_ARCH >= 900
 namespace cermet::attention {
 
-template <TmaPrefillConfig C>
+/// Columns [First, First + Count) of rows of results, of which a thread has C.value_columns(). They leave through
+/// shared memory with room for rows of so many pieces; the rows of queries, unless another place is given.
+template <auto C, int First = 0, int Count = C.value_size, int Room = C.query_pieces()>
 struct PrefillOutput {
   using Out = Element<C.out>;
   static constexpr int columns = C.value_columns();
-  /// Whether rows of results have the size of rows of queries in shared memory.
-  static constexpr bool fits_queries = sizeof(Out) == 2 && C.pieces(columns) <= C.pieces(C.head_size);
-  static constexpr int chunks = C.value_size / 8;  // of 16 bytes
+  static constexpr bool fits = sizeof(Out) == 2 && (columns + 63) / 64 <= Room;
+  static constexpr int chunks = Count / 8;  // of 16 bytes
 
   const Params& p;
   const PrefillNote& note;
@@ -25,17 +26,19 @@ struct PrefillOutput {
   CERMET_DEVICE int row_of_half(int h) const { return not_hoisted(scores.first_row) + 8 * h; }
 
   CERMET_DEVICE Out* row_of(int row) const {
-    const int token = note.token + token_of(row), head = note.kv_head * C.group + head_of(row);
+    const int token = note.token + token_of(row), head = note.head + head_of(row);
     return static_cast<Out*>(p.o) + token * p.o_token_stride + head * p.o_head_stride;
   }
 
-  /// rows: where the warp's 16 rows of queries were, which are no longer read. release(): what is called when they
-  /// are free, by the whole warp
+  /// rows: the warp's 16 rows there, which nothing reads any more. release(): what is called when they are free, by the
+  /// whole warp
   template <class Release>
   CERMET_DEVICE void store(const float (&output)[columns / 2], char* rows, Release release) const {
-    const Finish finish[2] = {finish_of(0), finish_of(1)};
+    const Finish exact[2] = {finish_of(0), finish_of(1)};
+    Finish finish[2] = {exact[0], exact[1]};
+    if constexpr (C.columns) finish[0].factor *= scores.value_scale, finish[1].factor *= scores.value_scale;
     bool finite[2];
-    if constexpr (fits_queries) {
+    if constexpr (fits) {
       if (p.aligned_out) {
         store_rows(output, rows, finish, finite, release);
       } else {
@@ -51,9 +54,9 @@ struct PrefillOutput {
     for (int h = 0; h < 2; ++h) {
       const int row = row_of_half(h);
       if (row >= note.rows) continue;
-      if (p.lse && lane_index() % 4 == 0)
-        p.lse[(note.kv_head * C.group + head_of(row)) * p.lse_head_stride + note.token + token_of(row)] = finish[h].lse;
-      if (!finite[h] && finish[h].factor == finish[h].factor) repair_row(row, h, finish[h].factor);
+      if (First == 0 && p.lse && lane_index() % 4 == 0)
+        p.lse[(note.head + head_of(row)) * p.lse_head_stride + note.token + token_of(row)] = finish[h].lse;
+      if (!finite[h] && exact[h].factor == exact[h].factor) repair_row(row, h, exact[h].factor);
     }
   }
 
@@ -67,7 +70,7 @@ struct PrefillOutput {
     const bool sees = seen.first < seen.last;
     if (note.broken) total = quiet_nan();
     if (!p.sinks && !p.lse) return {sees ? 1.0f / total : 0.0f, 0.0f};
-    return finish_row(p.sinks, note.kv_head * C.group + head_of(row), sees, scores.maximum(h), total);
+    return finish_row(p.sinks, note.head + head_of(row), sees, scores.maximum(h), total);
   }
 
   /// sum + 0 * both, in pairs of 16-bit numbers: NaN where one is not finite.
@@ -98,7 +101,7 @@ struct PrefillOutput {
       for (int i = 0; i < 4; ++i) {
         const float factor = finish[i % 2].factor;
         both[i] = pack(output[8 * d + 2 * i] * factor, output[8 * d + 2 * i + 1] * factor, Out{});
-        if (16 * d + i / 2 * 8 < C.value_size) any[i % 2] = add_zero_times(both[i], any[i % 2], Out{});
+        if (16 * d + i / 2 * 8 < Count) any[i % 2] = add_zero_times(both[i], any[i % 2], Out{});
       }
       ptx::stmatrix_x4(own_row + d / 4 * (C.rows() * 128) + (not_hoisted(own_chunk) ^ d % 4 * 32), both);
     }
@@ -120,7 +123,7 @@ struct PrefillOutput {
     for (int i = 0; i < steps; ++i) {
       const int at = 32 * i + not_hoisted(lane), row = first + at / chunks;
       if ((all % 32 == 0 || at < all) && row < note.rows)
-        *reinterpret_cast<uint4*>(row_of(row) + 8 * (at % chunks)) = held[i];
+        *reinterpret_cast<uint4*>(row_of(row) + First + 8 * (at % chunks)) = held[i];
     }
   }
 
@@ -136,7 +139,7 @@ struct PrefillOutput {
         any = fmaf(output[4 * d + 2 * h] * factor, 0.0f, fmaf(output[4 * d + 2 * h + 1] * factor, 0.0f, any));
       finite[h] = any == 0.0f;
       if (row >= note.rows) continue;
-      Out* const to = row_of(row) + 2 * (lane_index() % 4);
+      Out* const to = row_of(row) + First + 2 * (lane_index() % 4);
 #pragma unroll
       for (int d = 0; d < chunks; ++d) {
         const Vector<Out, 2> pair{from_float<Out>(output[4 * d + 2 * h] * factor),
@@ -148,13 +151,14 @@ struct PrefillOutput {
   }
 
   CERMET_DEVICE void repair_row(int row, int h, float factor) const {
-    const int head = note.kv_head * C.group + head_of(row), first = 2 * static_cast<int>(lane_index() % 4);
+    const int head = note.head + head_of(row), first = First + 2 * static_cast<int>(lane_index() % 4);
     const ExactRow exact{
         note.sequence, note.token + token_of(row), head,  note.kv_head, note.position + token_of(row), note.key_begin,
         note.keys,     scores.maximum(h),          factor};
 #pragma unroll 1
-    for (int i = 0; i < C.value_size / 4; ++i)
-      repair<ExactConfig{C.head_size, C.block, C.kv, C.kv, C.out}>(p, exact, row_of(row), i / 2 * 8 + first + i % 2);
+    for (int i = 0; i < Count / 4; ++i)
+      repair<ExactConfig{C.head_size, C.block, C.kv, C.kv, C.out, C.columns}>(p, exact, row_of(row),
+                                                                              i / 2 * 8 + first + i % 2);
   }
 };
 

@@ -1,6 +1,7 @@
 // Which queries a work item has, which keys they see, and scores and results as the operator defines them.
 #pragma once
 
+#include "format/value_columns.hpp"
 #include "kernel/cuda/device/attention/attention_params.hpp"
 #include "kernel/cuda/device/team.cuh"
 
@@ -132,10 +133,18 @@ CERMET_DEVICE Finish finish_row(const float* sinks, int head, bool seen, float m
 // weight, which may be 0, and a value that a row does not see times 0. Such elements, which are rare, are recomputed
 // one by one.
 
+/// Element d of the value of a page's token `row`, from the first column of the page and head on.
+template <class T>
+CERMET_DEVICE T value_in_columns(const T* first, const KeyList& list, int row, int d) {
+  return first[row / format::value_column * list.row_stride + d * list.column_stride +
+               format::value_place(row % format::value_column)];
+}
+
 /// Types and sizes of a problem; block: tokens of a page, 0 where keys are not paged.
 struct ExactConfig {
   int head_size, block;
   DType q, kv, out;
+  bool columns = false;  ///< values are in columns
 };
 
 /// A row of the result: a query and head.
@@ -182,7 +191,12 @@ CERMET_DEVICE void repair(const Params& p, const ExactRow& row, Element<C.out>* 
     const float weight =
         expf(operands.change(score_of(p, dot, slope, row.position - key), row.head, row.token, key) - base);
     if (Operands::skips_zeros && weight == 0.0f) continue;
-    sum = fmaf(weight, scaled(to_float(vector(p.v)[d]), p.v), sum);
+    T value;
+    if constexpr (C.columns)
+      value = value_in_columns(static_cast<const T*>(p.v.data) + page * p.v.page_stride + row.kv_head * p.v.head_stride,
+                               p.v, static_cast<int>(at), d);
+    else value = vector(p.v)[d];
+    sum = fmaf(weight, scaled(to_float(value), p.v), sum);
   }
   o[d] = from_float<Element<C.out>>(sum * row.factor);
 }

@@ -37,13 +37,15 @@ struct Task {
   }
 
   /// Stores what is in registers in its slot.
-  template <class Vector>
+  template <bool Columns, class Vector>
   static CERMET_DEVICE void store(const Vector& x, const kv_cache::Cache& cache, int64_t slot, int head) {
-    const auto place = kv_cache::slot_place<To>(cache, slot, C.block, head);
+    const auto place = kv_cache::slot_place<To, Columns>(cache, slot, C.block, head);
     float largest = 0.0f;
     if constexpr (C.scales == Scales::token) largest = x.largest();
     const float scale = scale_of(place.scale, largest);
-    x.store(place.vector, [&](float y) { return kv_cache::encode<C.scales, To>(y, scale); });
+    const auto encode = [&](float y) { return kv_cache::encode<C.scales, To>(y, scale); };
+    if constexpr (Columns) x.store_column(place.vector, place.step, encode);
+    else x.store(place.vector, encode);
   }
 
   /// `collect()` gives the token's slot, or a negative number; all threads of the team call it.
@@ -68,8 +70,8 @@ struct Task {
     }
     const int64_t slot = collect();
     if (!used || is_q || slot < 0) return;
-    if (is_v) store(value, p.v_cache, slot, kv_head);
-    else store(x, p.k_cache, slot, kv_head);
+    if (is_v) store<C.columns>(value, p.v_cache, slot, kv_head);
+    else store<false>(x, p.k_cache, slot, kv_head);
   }
 
   template <class Team>

@@ -16,6 +16,7 @@ struct Config {
   int threads;
   bool aligned;  ///< everything may be accessed in vectors of `rope_width` and `value_width` elements, or in pieces of
                  ///< 16 bytes
+  bool columns;  ///< values go to columns
 
   template <class Visit>
   constexpr void fields(Visit&& visit) const {
@@ -24,6 +25,7 @@ struct Config {
     visit("cache", cache), visit("table", table), visit("q_weight", q_weight), visit("k_weight", k_weight);
     visit("position", position), visit("slot", slot), visit("neox", neox), visit("scales", scales);
     visit("threads", threads), visit("aligned", aligned);
+    visit("columns", columns);
   }
 };
 

@@ -200,6 +200,15 @@ struct Value {
       if (element(j) < Size) store_elements<Width>(to + element(j), y);
     }
   }
+  /// The same where elements are `step` apart.
+  template <class T, class Convert>
+  CERMET_DEVICE void store_column(T* to, int64_t step, Convert&& convert) const {
+#pragma unroll
+    for (int j = 0; j < pieces; ++j)
+#pragma unroll
+      for (int i = 0; i < Width; ++i)
+        if (element(j) < Size) to[(element(j) + i) * step] = convert(to_float(x[j][i]));
+  }
 };
 
 }  // namespace cermet::rope_and_cache

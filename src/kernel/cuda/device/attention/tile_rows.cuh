@@ -53,6 +53,18 @@ CERMET_DEVICE float second_of(uint32_t both, bf16) { return __uint_as_float(both
 CERMET_DEVICE float first_of(uint32_t both, f16) { return to_float(f16{static_cast<uint16_t>(both)}); }
 CERMET_DEVICE float second_of(uint32_t both, f16) { return to_float(f16{static_cast<uint16_t>(both >> 16)}); }
 
+#if CERMET_ARCH >= 890
+/// Four elements, the first in the lowest byte; finite ones saturate.
+CERMET_DEVICE uint32_t pack(float a, float b, float c, float d, f8_e4m3) {
+  uint32_t all;
+  asm("{\n.reg .b16 low, high;\ncvt.rn.satfinite.e4m3x2.f32 low, %2, %1;\ncvt.rn.satfinite.e4m3x2.f32 high, %4, "
+      "%3;\nmov.b32 %0, {low, high};\n}"
+      : "=r"(all)
+      : "f"(a), "f"(b), "f"(c), "f"(d));
+  return all;
+}
+#endif
+
 /// What rounding to 16 bits left of two elements; NaN where one is not finite.
 template <class T>
 CERMET_DEVICE uint32_t pack_rest(float first, float second, uint32_t rounded) {

@@ -38,6 +38,18 @@ CERMET_DEVICE void mbarrier_arrive(uint64_t* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
 
+/// One arrival of a whole warp.
+CERMET_DEVICE void mbarrier_arrive_warp(uint64_t* barrier) {
+  __syncwarp();
+  if (lane_index() == 0) mbarrier_arrive(barrier);
+}
+
+/// One arrival at a barrier of any of the cluster's blocks, by its address in the cluster's window. It orders no
+/// accesses to global memory of other blocks, for which the scope `cluster` would wait.
+CERMET_DEVICE void mbarrier_arrive_cluster(uint32_t barrier) {
+  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
 /// One arrival that also announces bytes of bulk copies.
 CERMET_DEVICE void mbarrier_arrive_expect(uint64_t* barrier, uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)

@@ -30,6 +30,17 @@ CERMET_DEVICE void mma_m16n8k16(float (&d)[4], const uint32_t (&a)[4], const uin
 #endif
 }
 
+#if CERMET_ARCH >= 890
+/// e4m3, K = 32.
+CERMET_DEVICE void mma_m16n8k32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], f8_e4m3) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+      "%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+#endif
+
 #if CERMET_ARCH >= 800
 /// bfloat16, K = 16.
 CERMET_DEVICE void mma_m16n8k16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], bf16) {

@@ -38,6 +38,17 @@ CERMET_DEVICE void tma_load_4d(void* shared, const TensorMapBytes* map, int colu
       : "memory");
 }
 
+/// The same to the same place in each block of the cluster that is in `blocks`, where its barrier counts the bytes.
+CERMET_DEVICE void tma_load_4d_multicast(void* shared, const TensorMapBytes* map, int column, int row, int inner,
+                                         int outer, uint64_t* barrier, int blocks) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, "
+      "{%2, %3, %4, %5}], [%6], %7;" ::"r"(shared_address(shared)),
+      "l"(map), "r"(column), "r"(row), "r"(inner), "r"(outer), "r"(shared_address(barrier)),
+      "h"(static_cast<uint16_t>(blocks))
+      : "memory");
+}
+
 /// Channels `channel`.. of the pixels of as many neighbouring windows as the map says, the first of which stands at (w,
 /// h) of a sample, at the tap (tap_w, tap_h) from a window's first. Windows go on in the next row, and in the next
 /// sample.

@@ -24,6 +24,13 @@ CERMET_DEVICE uint64_t wgmma_descriptor_columns(const void* tile, uint32_t piece
   return swizzle_128 | group_step | uint64_t{piece_bytes >> 4} << 16 | ((shared_address(tile) & 0x3ffffu) >> 4);
 }
 
+/// Describes a tile without swizzle: 8 rows of 16 bytes along K side by side, the next 8 rows after them, and the next
+/// 16 bytes along K `step` bytes on; 16-byte aligned. Adding step / 8 moves 32 bytes along K.
+CERMET_DEVICE uint64_t wgmma_descriptor_plain(const void* tile, uint32_t step) {
+  constexpr uint64_t group_step = uint64_t{128 >> 4} << 32;
+  return group_step | uint64_t{step >> 4} << 16 | ((shared_address(tile) & 0x3ffffu) >> 4);
+}
+
 /// Orders register accesses before the products that follow.
 CERMET_DEVICE void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 /// Closes the group of products since the last call.
@@ -126,23 +133,24 @@ CERMET_WGMMA_TYPES(224, CERMET_D112, CERMET_V112, 112, 113, 114)
 CERMET_WGMMA_TYPES(256, CERMET_D128, CERMET_V128, 128, 129, 130)
 
 /// The same with a in registers (four of mma.cuh's fragments, one for each warp's 16 rows) and b[K, N] with N
-/// contiguous: accumulates.
+/// contiguous, or of 8-bit elements b[N, K] with K contiguous: accumulates.
 template <int N, class T>
 struct WgmmaRows;
 
-#define CERMET_WGMMA_ROWS(N, instruction, T, regs, vals, a0, a1, a2, a3, ib)                                  \
+#define CERMET_WGMMA_ROWS(N, instruction, T, flags, regs, vals, a0, a1, a2, a3, ib)                           \
   template <>                                                                                                 \
   struct WgmmaRows<N, T> {                                                                                    \
     CERMET_DEVICE static void multiply(float (&d)[N / 2], const uint32_t (&a)[4], uint64_t b) {               \
       asm volatile("{\n.reg .pred p;\nsetp.eq.b32 p, 0, 0;\nwgmma.mma_async.sync.aligned.m64n" #N instruction \
-                   " {" regs "}, {%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, %" #ib ", p, 1, 1, 1;\n}"          \
+                   " {" regs "}, {%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, %" #ib ", p" flags ";\n}"          \
                    : vals("+f")                                                                               \
                    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));                                     \
     }                                                                                                         \
   };
-#define CERMET_WGMMA_ROWS_TYPES(N, regs, vals, a0, a1, a2, a3, ib)                \
-  CERMET_WGMMA_ROWS(N, "k16.f32.bf16.bf16", bf16, regs, vals, a0, a1, a2, a3, ib) \
-  CERMET_WGMMA_ROWS(N, "k16.f32.f16.f16", f16, regs, vals, a0, a1, a2, a3, ib)
+#define CERMET_WGMMA_ROWS_TYPES(N, regs, vals, a0, a1, a2, a3, ib)                             \
+  CERMET_WGMMA_ROWS(N, "k16.f32.bf16.bf16", bf16, ", 1, 1, 1", regs, vals, a0, a1, a2, a3, ib) \
+  CERMET_WGMMA_ROWS(N, "k16.f32.f16.f16", f16, ", 1, 1, 1", regs, vals, a0, a1, a2, a3, ib)    \
+  CERMET_WGMMA_ROWS(N, "k32.f32.e4m3.e4m3", f8_e4m3, ", 1, 1", regs, vals, a0, a1, a2, a3, ib)
 
 CERMET_WGMMA_ROWS_TYPES(32, CERMET_D16, CERMET_V16, 16, 17, 18, 19, 20)
 CERMET_WGMMA_ROWS_TYPES(48, CERMET_D24, CERMET_V24, 24, 25, 26, 27, 28)
