@@ -1,10 +1,13 @@
-// Attention of ggml (llama.cpp) on CPUs, timed as bench/cpu_attention.cpp does: the least processor time of a call,
-// divided by the threads. Build llama.cpp first; then, with its folder in GGML:
+// Attention of ggml (llama.cpp, ik_llama.cpp) on CPUs, timed as bench/cpu_attention.cpp does: the least processor time
+// of a call, divided by the threads. Build llama.cpp first; then, with its folder in GGML:
 //   g++ -O2 -std=c++17 bench/rivals/ggml_attention.cpp -I$GGML/ggml/include -L$GGML/build/bin -lggml-cpu -lggml-base \
 //       -Wl,-rpath,$GGML/build/bin -o ggml_attention
+// Of ik_llama.cpp: -L$GGML/build/ggml/src -lggml -Wl,-rpath,$GGML/build/ggml/src.
 //   ./ggml_attention QUERIES CONTEXT HEADS KV_HEADS HEAD_SIZE CACHE THREADS SECONDS    # CACHE: f32, f16, bf16 or q8_0
-#include <ggml-cpu.h>
 #include <ggml.h>
+#if __has_include(<ggml-cpu.h>)
+#include <ggml-cpu.h>
+#endif
 
 #include <algorithm>
 #include <chrono>
@@ -55,7 +58,9 @@ int main(int argc, char** argv) {
   const double seconds = std::atof(argv[8]);
   const std::size_t cache_bytes = 2 * ggml_row_size(type, head_size) * static_cast<std::size_t>(context * kv_heads);
   const std::size_t copies = queries > 1 ? 1 : std::clamp<std::size_t>((std::size_t{1} << 27) / cache_bytes, 1, 512);
+#if __has_include(<ggml-cpu.h>)
   ggml_cpu_init();
+#endif
   ggml_context* memory = ggml_init({copies * (cache_bytes + (1 << 20)) + (std::size_t{1} << 29), nullptr, false});
   ggml_tensor* q = ggml_new_tensor_3d(memory, GGML_TYPE_F32, head_size, queries, heads);
   fill(q, 1);
@@ -74,9 +79,13 @@ int main(int argc, char** argv) {
     ggml_tensor* o = ggml_flash_attn_ext(memory, q, k, v, mask, 1 / std::sqrt(static_cast<float>(head_size)), 0, 0);
     ggml_build_forward_expand(graphs.back(), o);
   }
+#if __has_include(<ggml-cpu.h>)
   ggml_threadpool_params parameters = ggml_threadpool_params_default(threads);
   ggml_threadpool* pool = ggml_threadpool_new(&parameters);
   ggml_cplan plan = ggml_graph_plan(graphs[0], threads, pool);
+#else
+  ggml_cplan plan = ggml_graph_plan(graphs[0], threads);
+#endif
   std::vector<uint8_t> work(plan.work_size);
   plan.work_data = work.data();
   double least = std::numeric_limits<double>::infinity();
