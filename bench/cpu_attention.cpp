@@ -124,7 +124,7 @@ void run(double seconds, int threads, std::string_view wanted) {
   const cpu::Limits limits = cpu::measure_limits(pool, std::max(0.3, seconds), std::int64_t{1} << 28);
   fmt::print("{} threads, {}: read {:.1f} GB/s, f32 {:.0f} GFLOP/s, bf16 {:.0f} GFLOP/s\n", pool.size(),
              name_of(cpu::active_isa()), limits.read_bytes_per_second / 1e9, limits.f32_flops / 1e9,
-             std::max(limits.bf16_flops, limits.amx_bf16_flops) / 1e9);
+             std::max({limits.f32_flops, limits.bf16_flops, limits.amx_bf16_flops}) / 1e9);
   fmt::print("{:<22} {:>5} {:>4} {:>4} {:>7} {:>11} {:>10} {:>14} {:>14} {:>9}\n", "", "cache", "B", "Q", "context",
              "heads", "time", "this", "limit", "fraction");
   const Row rows[] = {{"prompt", 1, 512, 512, DType::bf16},

@@ -117,8 +117,8 @@ void print(const Row& row, double time, std::string_view kernel, const cpu::Limi
   const double elements = static_cast<double>(row.weights() * row.n * row.k),
                bytes = elements * static_cast<double>(size_of(row.w));
   const double operations = 2 * elements * static_cast<double>(row.m),
-               peak = row.w == DType::i8 ? std::max(limits.int8_ops, limits.amx_int8_ops)
-                                         : std::max(limits.bf16_flops, limits.amx_bf16_flops);
+               peak = row.w == DType::i8 ? std::max({limits.f32_flops, limits.int8_ops, limits.amx_int8_ops})
+                                         : std::max({limits.f32_flops, limits.bf16_flops, limits.amx_bf16_flops});
   const double memory_time = bytes / limits.read_bytes_per_second, compute_time = operations / peak,
                floor = std::max(memory_time, compute_time);
   const auto rate = [&](double t) {
@@ -140,8 +140,8 @@ void run(double seconds, int threads) {
   limits = best(limits, cpu::measure_limits(pool, seconds));
   fmt::print("{} threads, {}: read {:.1f} GB/s, f32 {:.0f}, bf16 {:.0f} GFLOP/s, int8 {:.0f} GOP/s\n", pool.size(),
              name_of(cpu::active_isa()), limits.read_bytes_per_second / 1e9, limits.f32_flops / 1e9,
-             std::max(limits.bf16_flops, limits.amx_bf16_flops) / 1e9,
-             std::max(limits.int8_ops, limits.amx_int8_ops) / 1e9);
+             std::max({limits.f32_flops, limits.bf16_flops, limits.amx_bf16_flops}) / 1e9,
+             std::max({limits.f32_flops, limits.int8_ops, limits.amx_int8_ops}) / 1e9);
   fmt::print("{:<12} {:<9} {:>4} {:>7} {:>5} {:>10} {:>12} {:>12} {:>9}  {}\n", "operator", "types", "M", "N", "K",
              "time", "this", "limit", "fraction", "kernel");
   for (std::size_t i = 0; i < rows.size(); ++i) print(rows[i], times[i], kernels[i], limits);
