@@ -5,6 +5,8 @@
 #ifndef CERMET_VALUES_H_
 #define CERMET_VALUES_H_
 
+#include <cermet/cermet.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
