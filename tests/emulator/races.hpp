@@ -20,7 +20,7 @@ struct Order {
 
 enum class Proxy : std::uint8_t { generic, async };
 
-/// Warps are told apart, their lanes are not. Words of 4 bytes remember their last write, and each warp's last read.
+/// Warps are distinguished, their lanes are not. Words of 4 bytes remember their last write, and each warp's last read.
 class Races {
  public:
   Races(std::size_t blocks, std::size_t warps_of_block, std::size_t shared_bytes);

@@ -17,7 +17,7 @@ RowSpec spread_over_device(RowSpec spec, std::int64_t rows);
 std::vector<Config> row_configs(const RowSpec& spec);
 /// All that they may be.
 ConfigSpace row_space(const RowSpec& spec);
-/// The spec with the values of a configuration in place of the kernel's own choice.
+/// The spec with the values of a configuration instead of the kernel's own choice.
 RowSpec configured(RowSpec spec, const Config& config);
 /// Modelled seconds: the bytes at the memory's rate, if as many are in flight on an SM as its latency takes.
 double row_cost(const Region& region, const RowSpec& spec, const DeviceLimits& limits);
