@@ -88,7 +88,9 @@ struct DecodeShape {
     if (blocks_each < least) blocks_each = 0;
     // Launches with more spans take shares. A program with both plans is slower at shares: 64 sequences of a 1B took an
     // H200 1256 us a step in place of 1221.
-    whole = whole && a.sequences * a.kv_heads <= blocks(*p.target);
+    // Below 8.9 8-bit floats are widened by arithmetic, for which both plans and 16 rows leave no registers.
+    const bool widens = bytes == 1 && a.kv != DType::i8 && rows == 16 && p.target->compute_capability < 89;
+    whole = whole && !widens && a.sequences * a.kv_heads <= blocks(*p.target);
   }
   /// A warp's rows are exchanged where a stage was. Both parts of 16 rows of queries leave no registers to widen long
   /// keys in.
