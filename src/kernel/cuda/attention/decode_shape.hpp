@@ -52,7 +52,8 @@ struct DecodeShape {
   static constexpr int many_cluster_warps = 8, few_cluster_warps = 4;
 
   AttentionProblem a;
-  int bytes;  ///< of a cached element
+  int bytes;    ///< of a cached element
+  bool widens;  ///< 8-bit floats by arithmetic, which leaves no registers for 16 rows; 8.9 has an instruction
   int rows, tile_keys = short_tile, warps = 4, stages,
             blocks_each;  ///< blocks_each: thread blocks per SM; 0 where it does not fit
   int ranks = 1;          ///< blocks of a cluster
@@ -64,7 +65,8 @@ struct DecodeShape {
   explicit DecodeShape(const Problem& p, const Config& config = {})
       : a(p),
         bytes(static_cast<int>(byte_size(a.kv))),
-        rows(static_cast<int>(config.find("rows").value_or(a.group() <= 8 ? 8 : 16))),
+        widens(bytes == 1 && a.kv != DType::i8 && p.target->compute_capability < 89),
+        rows(static_cast<int>(config.find("rows").value_or(a.group() <= 8 || widens ? 8 : 16))),
         cluster_warps(static_cast<int>(config.find("cluster_warps").value_or(0))),
         least_units(static_cast<int>(config.find("least").value_or(0))),
         pieces(static_cast<int>(config.find("pieces").value_or(0))),
@@ -88,14 +90,12 @@ struct DecodeShape {
     if (blocks_each < least) blocks_each = 0;
     // Launches with more spans take shares. A program with both plans is slower at shares: 64 sequences of a 1B took an
     // H200 1256 us a step in place of 1221.
-    // Below 8.9 8-bit floats are widened by arithmetic, for which both plans and 16 rows leave no registers.
-    const bool widens = bytes == 1 && a.kv != DType::i8 && rows == 16 && p.target->compute_capability < 89;
-    whole = whole && !widens && a.sequences * a.kv_heads <= blocks(*p.target);
+    whole = whole && a.sequences * a.kv_heads <= blocks(*p.target);
   }
   /// A warp's rows are exchanged where a stage was. Both parts of 16 rows of queries leave no registers to widen long
   /// keys in.
   bool fits() const {
-    const bool has_registers = bytes > 1 || a.q != DType::f32 || rows == 8 || a.head_size <= 64;
+    const bool has_registers = bytes > 1 || (a.q != DType::f32 && !widens) || rows == 8 || a.head_size <= 64;
     return blocks_each > 0 && has_registers &&
            rows * a.value_size * 4 <= attention::decode_stage_bytes(static_cast<int>(a.head_size),
                                                                     static_cast<int>(a.value_size), least_tile(),
