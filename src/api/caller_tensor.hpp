@@ -20,7 +20,7 @@ template <class Copy>
 void copy_rows(const TensorView& from, std::byte* to, Copy&& copy) {
   if (from.elements() == 0) return;
   if (from.is_dense()) return copy(to, from.as<std::byte>(), dense_bytes(from.dtype, from.shape));
-  const Rows rows(from, std::min(from.shape.rank(), 1));
+  const Rows rows(from);
   const std::int64_t bytes = rows.length() * byte_size(from.dtype);
   for (std::int64_t r = 0; r < rows.count(); ++r) copy(to + r * bytes, rows.row(r), bytes);
 }

@@ -1,14 +1,13 @@
 // Rows of a strided tensor.
+#include <algorithm>
 #include <optional>
 
-#include "base/error.hpp"
 #include "base/tensor.hpp"
 
 namespace cermet {
 
 Rows::Rows(const TensorView& view, int trailing) : data_(view.as<std::byte>()) {
-  const int lead = view.shape.rank() - trailing;
-  CERMET_ASSERT(lead >= 0);
+  const int lead = std::max(view.shape.rank() - trailing, 0);
   const auto bytes = byte_size(view.dtype);
   for (int axis = lead; axis < view.shape.rank(); ++axis) length_ *= view.shape[axis];
   std::optional<std::int64_t> expected_step;

@@ -86,7 +86,8 @@ Dims to_dims(const Shape& shape);
 /// A tensor whose leading axes are walked as rows of the last `trailing` axes. Row r starts at row(r).
 class Rows {
  public:
-  /// The trailing axes must be dense among themselves, which operators check at creation.
+  /// The trailing axes must be dense among themselves, which operators check at creation. A tensor with fewer axes is
+  /// one row.
   explicit Rows(const TensorView& view, int trailing = 1);
   std::int64_t count() const { return count_; }
   std::int64_t length() const { return length_; }  ///< elements of a row

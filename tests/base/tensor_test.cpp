@@ -56,6 +56,12 @@ TEST(Rows, NegativeStridesWalkBackwards) {
   EXPECT_EQ(reinterpret_cast<std::int32_t*>(rows.row(2)), memory);
 }
 
+TEST(Rows, ATensorWithoutAxesIsOneRow) {
+  EXPECT_EQ(row_offsets({}, {}), (Offsets{0}));
+  std::int32_t memory[1];
+  EXPECT_EQ(Rows(TensorView(memory, DType::i32, {}, {})).length(), 1);
+}
+
 TEST(Rows, OfNothing) {
   EXPECT_EQ(row_offsets({0, 4}, {4, 1}).size(), 0u);
   EXPECT_EQ(row_offsets({3, 0}, {0, 1}).size(), 3u);

@@ -35,5 +35,18 @@ TEST(Results, ViewsOfOperandsOutliveThem) {
   EXPECT_EQ(elements<float>(runner.output(3)), x);
 }
 
+TEST(Results, AScalarMayBeAnInputOrAViewOfOne) {
+  ::onnx::GraphProto graph;
+  input(graph, "x", P::FLOAT, {});
+  node(graph, "Cast", {"x"}, {"same"}, {attribute("to", std::int64_t{P::FLOAT})});
+  for (const char* name : {"same", "x"}) output(graph, name);
+  Runner runner(model_of(graph));
+  std::vector<OwnedTensor> operands;
+  operands.push_back(floats({}, {3}));
+  runner.run(operands);
+  EXPECT_EQ(elements<float>(runner.output(0)), std::vector<float>{3});
+  EXPECT_EQ(elements<float>(runner.output(1)), std::vector<float>{3});
+}
+
 }  // namespace
 }  // namespace cermet::onnx::test

@@ -10,8 +10,7 @@ namespace cermet::cpu {
 
 class IndexList {
  public:
-  explicit IndexList(const TensorView& view)
-      : rows_(view, std::min(view.shape.rank(), 1)), wide_(view.dtype == DType::i64) {}
+  explicit IndexList(const TensorView& view) : rows_(view), wide_(view.dtype == DType::i64) {}
   std::int64_t count() const { return rows_.count() * rows_.length(); }
   /// Index at dense position i, 0 <= i < count().
   std::int64_t operator[](std::int64_t i) const {

@@ -22,7 +22,7 @@ struct Part {
 template <class T>
 void find(const LaunchArgs& args, std::int64_t* counts) {
   const TensorView &x = args.inputs[0], &coordinates = args.outputs[0];
-  const Rows rows(x, std::min(x.shape.rank(), 1));
+  const Rows rows(x);
   const int threads = args.pool->size(), rank = x.shape.rank();
   const std::int64_t elements = x.elements(), length = rows.length();
   // Threads share out elements rather than rows, of which there may be one.

@@ -7,12 +7,10 @@
 namespace cermet::cpu {
 namespace {
 
-Rows rows_of(const TensorView& view) { return Rows(view, std::min(view.shape.rank(), 1)); }
-
 void reshape(const LaunchArgs& args) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
   if (x.data == y.data && x.is_dense() && y.is_dense()) return;
-  const Rows from = rows_of(x), to = rows_of(y);
+  const Rows from(x), to(y);
   const auto bytes = byte_size(x.dtype);
   args.pool->parallel_for(x.elements(), rows_per_thread(bytes), [&](std::int64_t begin, std::int64_t end) {
     while (begin < end) {  // the longest run that ends no row on either side

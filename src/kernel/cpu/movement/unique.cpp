@@ -45,7 +45,7 @@ template <class T>
 void write_keys(const TensorView& x, const Unique& unique, const Slices& slices, std::int64_t* keys, ThreadPool& pool) {
   std::int64_t inner = 1;
   for (int a = unique.axis.value_or(x.shape.rank()) + 1; a < x.shape.rank(); ++a) inner *= x.shape[a];
-  const Rows rows(x, std::min(x.shape.rank(), 1));
+  const Rows rows(x);
   pool.parallel_for(rows.count(), 64, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
       const T* row = reinterpret_cast<const T*>(rows.row(r));
@@ -86,7 +86,7 @@ void write_values(const LaunchArgs& args, const Unique& unique, const Slices& sl
   const TensorView &x = args.inputs[0], &y = args.outputs[values];
   const auto bytes = byte_size(x.dtype);
   const auto* leaders = args.outputs[indices].as<const std::int64_t>();
-  const Rows from(x, std::min(x.shape.rank(), 1)), to(y, 1);
+  const Rows from(x), to(y);
   if (!unique.axis) {
     for (std::int64_t u = 0; u < slices.count; ++u) {
       std::byte* const target = to.row(0) + u * bytes;
