@@ -1,6 +1,8 @@
 // Host half of the rope_and_cache task.
 #include "kernel/cuda/device/attention/rope_and_cache.hpp"
 
+#include <algorithm>
+
 #include "base/checked.hpp"
 #include "kernel/cuda/attention/kv_cache.hpp"
 #include "kernel/cuda/config_text.hpp"
@@ -14,6 +16,8 @@ namespace {
 using enum op::rope_and_cache::Operand;
 enum Programs : std::size_t { aligned, unaligned };
 constexpr int threads = 128;
+/// From so many tokens on, items of so many write to the cache: each compares its slots with those of all later tokens.
+constexpr std::int64_t many_tokens = 512, tokens_of_many = 8;
 
 struct Settings {
   KvCacheAxes axes;
@@ -61,8 +65,7 @@ std::vector<Program> programs(const Problem& p) {
     return {.header = "kernel/cuda/device/attention/rope_and_cache.cuh",
             .task = fmt::format("cermet::rope_and_cache::Task<cermet::rope_and_cache::Config{}>", config_text(config)),
             .threads = threads,
-            .shared_bytes = kv_cache::slot_memory_bytes(
-                kv_cache::most_item_tokens),  // an item has at least three heads of each token, but for two
+            .shared_bytes = kv_cache::slot_memory_bytes(kv_cache::most_item_tokens),
             .fallback = !aligned};
   };
   return {program(true), program(false)};
@@ -92,8 +95,7 @@ kv_cache::Cache cache_of(const LaunchArgs& args, std::size_t which, const KvCach
 
 void launch(const LaunchArgs& args, const Settings& settings) {
   const TensorView& out = args.outputs[0];
-  const std::int64_t tokens = args.inputs[slots].shape[0],
-                     heads = args.inputs[q].shape[1] + 2 * args.inputs[k].shape[1];
+  const std::int64_t tokens = args.inputs[slots].shape[0], cache_heads = 2 * args.inputs[k].shape[1];
   rope_and_cache::Params p{};
   p.q = heads_of(args, q, q_weight);
   p.k = heads_of(args, k, k_weight);
@@ -114,7 +116,13 @@ void launch(const LaunchArgs& args, const Settings& settings) {
   p.blocks = args.outputs[1].shape[0];
   p.eps = settings.eps;
   p.weight_offset = settings.weight_offset;
-  args.queue->run(settings.aligned(args) ? aligned : unaligned, div_up(tokens * heads, settings.heads_each), p);
+  const std::int64_t item_tokens = std::min(
+      std::max<std::int64_t>(1, settings.heads_each / cache_heads) * (tokens < many_tokens ? 1 : tokens_of_many),
+      std::int64_t{kv_cache::most_item_tokens});
+  p.item_tokens = static_cast<std::uint32_t>(item_tokens);
+  p.cache_items = static_cast<std::uint32_t>(div_up(tokens, item_tokens));
+  args.queue->run(settings.aligned(args) ? aligned : unaligned,
+                  p.cache_items + div_up(tokens * args.inputs[q].shape[1], settings.heads_each), p);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // rope_and_cache: a few lanes normalize and rotate one head of q or k of one token in registers and store it in the
-// result or its slot, or store one head of v. A position outside the tables gives NaN. Work item i has the heads i *
-// heads_each .. of all tokens' q, k and v in this order.
+// result or its slot, or store one head of v. A position outside the tables gives NaN. The first `cache_items` items
+// have all heads of k and v of `item_tokens` tokens each, because one look at later tokens' slots does for all of them;
+// the others have `heads_each` heads of q.
 #pragma once
 
 #include "kernel/cuda/device/attention/rope_head.cuh"
@@ -17,7 +18,7 @@ struct Task {
   using Table = Element<C.table>;
   static constexpr int pairs = rope_width(C.half, sizeof(X), C.neox), elements = value_width(C.value_size, sizeof(X));
   static constexpr HeadShape shape{C.head_size, C.half, head_lanes(C.half, pairs), C.neox};
-  static constexpr int all_heads = C.q_heads + 2 * C.kv_heads, heads_each = C.threads / shape.lanes;
+  static constexpr int cache_heads = 2 * C.kv_heads, heads_each = C.threads / shape.lanes;
 
   static CERMET_DEVICE const X* head_of(const Heads& heads, int64_t token, int head) {
     return static_cast<const X*>(heads.x) + token * heads.token_stride + head * heads.head_stride;
@@ -48,53 +49,72 @@ struct Task {
     else x.store(place.vector, encode);
   }
 
-  /// `collect()` gives the token's slot, or a negative number; all threads of the team call it.
-  template <int Pairs, int Elements, class Collect>
-  static CERMET_DEVICE void run_head(const Params& p, int64_t token, int head, Collect&& collect) {
-    const bool used = token < p.tokens, is_q = head < C.q_heads, is_v = head >= C.q_heads + C.kv_heads;
-    const int kv_head = is_q ? 0 : (head - C.q_heads) % C.kv_heads;
+  template <class Vector>
+  static CERMET_DEVICE void rotate(const Params& p, int64_t token, Vector& x) {
+    const int64_t position = static_cast<const Element<C.position>*>(p.positions)[token];
+    const bool legal = position >= 0 && position < p.table_rows;
+    const Table* cos = legal ? static_cast<const Table*>(p.cos) + position * p.cos_stride : nullptr;
+    x.rotate(cos, legal ? static_cast<const Table*>(p.sin) + position * p.sin_stride : nullptr);
+  }
+
+  template <int Pairs>
+  static CERMET_DEVICE void rotate_query(const Params& p, int64_t unit) {
+    const int64_t token = unit / C.q_heads;
+    if (token >= p.tokens) return;
+    const int head = static_cast<int>(unit - token * C.q_heads);
     Head<shape, Pairs, X> x;
-    Value<C.value_size, shape.lanes, Elements, X> value;
-    if (used && is_v) value.load(head_of(p.v, token, kv_head));
-    if (used && !is_v) {
-      const int64_t position = static_cast<const Element<C.position>*>(p.positions)[token];
-      x.load(is_q ? head_of(p.q, token, head) : head_of(p.k, token, kv_head));
-      if (is_q && p.q.weight) x.normalize(static_cast<const Element<C.q_weight>*>(p.q.weight), p.eps, p.weight_offset);
-      if (!is_q && p.k.weight) x.normalize(static_cast<const Element<C.k_weight>*>(p.k.weight), p.eps, p.weight_offset);
-      const bool legal = position >= 0 && position < p.table_rows;
-      const Table* cos = legal ? static_cast<const Table*>(p.cos) + position * p.cos_stride : nullptr;
-      x.rotate(cos, legal ? static_cast<const Table*>(p.sin) + position * p.sin_stride : nullptr);
-      if (is_q)
-        x.store(static_cast<Out*>(p.out) + token * p.out_token_stride + head * p.out_head_stride,
-                [](float y) { return from_float<Out>(y); });
+    x.load(head_of(p.q, token, head));
+    if (p.q.weight) x.normalize(static_cast<const Element<C.q_weight>*>(p.q.weight), p.eps, p.weight_offset);
+    rotate(p, token, x);
+    x.store(static_cast<Out*>(p.out) + token * p.out_token_stride + head * p.out_head_stride,
+            [](float y) { return from_float<Out>(y); });
+  }
+
+  /// Keys and values of tokens first .. first + count. Slots are collected after the first heads are loaded.
+  template <int Pairs, int Elements, class Team>
+  static CERMET_DEVICE void write_cache(const Params& p, int64_t first, int count, Team team, int64_t* memory) {
+    if (static_cast<int>(team.rank()) < count)
+      ptx::touch(static_cast<const Element<C.slot>*>(p.slots) + first + team.rank());
+    const int64_t* slots = nullptr;
+    for (int unit = 0; unit < count * cache_heads; unit += heads_each) {
+      const int own = unit + static_cast<int>(team.rank()) / shape.lanes, index = own / cache_heads,
+                cache_head = own - index * cache_heads, head = cache_head % C.kv_heads;
+      const bool used = index < count, is_v = cache_head >= C.kv_heads;
+      const int64_t token = first + index;
+      Head<shape, Pairs, X> x;
+      Value<C.value_size, shape.lanes, Elements, X> value;
+      if (used && is_v) value.load(head_of(p.v, token, head));
+      if (used && !is_v) {
+        x.load(head_of(p.k, token, head));
+        if (p.k.weight) x.normalize(static_cast<const Element<C.k_weight>*>(p.k.weight), p.eps, p.weight_offset);
+        rotate(p, token, x);
+      }
+      int64_t slot = -1;
+      if (p.tokens == 1) {  // nothing can overwrite it
+        slot = static_cast<const Element<C.slot>*>(p.slots)[0];
+        if (slot >= p.blocks * C.block) slot = -1;
+      } else {
+        if (!slots)
+          slots = kv_cache::collect_slots<Element<C.slot>>(team, p.slots, first, count, p.tokens, p.blocks * C.block,
+                                                           memory);
+        if (used) slot = slots[index];
+      }
+      if (!used || slot < 0) continue;
+      if (is_v) store<C.columns>(value, p.v_cache, slot, head);
+      else store<false>(x, p.k_cache, slot, head);
     }
-    const int64_t slot = collect();
-    if (!used || is_q || slot < 0) return;
-    if (is_v) store<C.columns>(value, p.v_cache, slot, kv_head);
-    else store<false>(x, p.k_cache, slot, kv_head);
   }
 
   template <class Team>
   static __device__ void run(const Params& p, uint32_t item, Team team, char* smem) {
-    const int64_t first_unit = static_cast<int64_t>(item) * heads_each, unit = first_unit + team.rank() / shape.lanes,
-                  first = first_unit / all_heads;
-    const int64_t last = min_of(p.tokens, (first_unit + heads_each - 1) / all_heads + 1), token = unit / all_heads;
-    const int first_head = static_cast<int>(first_unit - first * all_heads);
-    const bool only_q = first_head + heads_each <= C.q_heads;  // nothing to store in the cache
-    if (!only_q && token < p.tokens) ptx::touch(static_cast<const Element<C.slot>*>(p.slots) + token);
-    const auto collect = [&]() -> int64_t {
-      if (only_q) return -1;
-      if (p.tokens == 1) {  // nothing can overwrite it
-        const int64_t slot = static_cast<const Element<C.slot>*>(p.slots)[0];
-        return slot < p.blocks * C.block ? slot : -1;
-      }
-      const int64_t* slots =
-          kv_cache::collect_slots<Element<C.slot>>(team, p.slots, first, static_cast<int>(last - first), p.tokens,
-                                                   p.blocks * C.block, reinterpret_cast<int64_t*>(smem));
-      return token < last ? slots[token - first] : -1;
-    };
-    const int head = static_cast<int>(unit - token * all_heads);
-    run_head<C.aligned ? pairs : 1, C.aligned ? elements : 1>(p, token, head, collect);
+    if (item >= p.cache_items) {
+      const int64_t unit = static_cast<int64_t>(item - p.cache_items) * heads_each + team.rank() / shape.lanes;
+      return rotate_query < C.aligned ? pairs : 1 > (p, unit);
+    }
+    const int64_t first = static_cast<int64_t>(item) * p.item_tokens;
+    const int count = static_cast<int>(min_of(static_cast<int64_t>(p.item_tokens), p.tokens - first));
+    write_cache<C.aligned ? pairs : 1, C.aligned ? elements : 1>(p, first, count, team,
+                                                                 reinterpret_cast<int64_t*>(smem));
   }
 };
 

@@ -43,6 +43,7 @@ struct Params {
   const void *cos, *sin, *positions, *slots;
   int64_t out_token_stride, out_head_stride, cos_stride, sin_stride, table_rows, tokens, blocks;
   float eps, weight_offset;
+  uint32_t cache_items, item_tokens;  ///< items that write to the cache, and tokens of each
 };
 
 /// Pairs that a lane rotates where addresses allow: 16 bytes of an operand of this element size in one access.
