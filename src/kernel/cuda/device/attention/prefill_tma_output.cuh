@@ -61,16 +61,24 @@ struct PrefillOutput {
   }
 
  private:
+  /// Over the lanes of a row.
+  static CERMET_DEVICE float add_lanes(float x) {
+    x += __shfl_xor_sync(0xffffffffu, x, 1);
+    return x + __shfl_xor_sync(0xffffffffu, x, 2);
+  }
   CERMET_DEVICE Finish finish_of(int h) const {
-    float total = scores.sum[h] + __shfl_xor_sync(0xffffffffu, scores.sum[h], 1);
-    total += __shfl_xor_sync(0xffffffffu, total, 2);
+    float total = add_lanes(scores.sum[h]), rounded = total;
+    if constexpr (C.rounds_sums()) rounded += add_lanes(scores.rounding[h]);
     const int row = row_of_half(h);
     if (row >= note.rows) return {0.0f, 0.0f};
     const Visible seen = visible_keys(p, note.position + token_of(row), note.keys);
     const bool sees = seen.first < seen.last;
-    if (note.broken) total = quiet_nan();
-    if (!p.sinks && !p.lse) return {sees ? 1.0f / total : 0.0f, 0.0f};
-    return finish_row(p.sinks, note.head + head_of(row), sees, scores.maximum(h), total);
+    if (note.broken) total = rounded = quiet_nan();
+    if (!p.sinks && !p.lse) return {sees ? 1.0f / rounded : 0.0f, 0.0f};
+    const auto finish = [&](float sum) {
+      return finish_row(p.sinks, note.head + head_of(row), sees, scores.maximum(h), sum);
+    };
+    return {finish(rounded).factor, finish(total).lse};
   }
 
   /// sum + 0 * both, in pairs of 16-bit numbers: NaN where one is not finite.

@@ -25,6 +25,7 @@ struct PrefillScores {
   static constexpr float no_base = -0x1p100f;  ///< any score makes an infinite weight of it, -infinity makes 0
 
   float base[2], sum[2];         ///< of two rows, in powers of two; sums of this lane's weights
+  float rounding[2];             ///< what rounding added to sums
   int first_row;                 ///< of the thread in the tile; its other one is 8 below
   Visible seen_by_all;           ///< keys that all 16 rows of the warp see
   float key_scale, value_scale;  ///< of 8-bit keys, and of results so far
@@ -38,7 +39,7 @@ struct PrefillScores {
   /// A new item.
   CERMET_DEVICE void start(const Params& p, const PrefillNote& note) {
 #pragma unroll
-    for (int h = 0; h < 2; ++h) base[h] = no_base, sum[h] = 0.0f;
+    for (int h = 0; h < 2; ++h) base[h] = no_base, sum[h] = rounding[h] = 0.0f;
     if constexpr (C.columns) key_scale = note.key_scale, value_scale = note.value_scale;
     const int warp_row = this->warp_row();
     seen_by_all = {visible_keys(p, note.position + token_of(warp_row + 15), note.keys).first,
@@ -55,6 +56,7 @@ struct PrefillScores {
       base[h] = fmaxf(largest_score(scores, h) * factor - base_weight, no_base);
       sum[h] = weigh(scores, h, factor, unused);
     }
+    add_rounding(scores, sum);
     if constexpr (C.token_scales) value_scale = scales[2 * keys], multiply_columns(scores, scales + keys);
   }
 
@@ -65,8 +67,14 @@ struct PrefillScores {
     float part[2], most[2];
 #pragma unroll
     for (int h = 0; h < 2; ++h) part[h] = weigh(scores, h, factor, most[h]);
-    bool moves = __any_sync(0xffffffffu, fmaxf(most[0], most[1]) > limit);
-    if (moves) move(params, note, first, queries, tile, scales, scores, part, most, shrink);
+    const bool large = fmaxf(most[0], most[1]) > limit,
+               dominates = C.rounds_sums() && (2.0f * part[0] > sum[0] || 2.0f * part[1] > sum[1]);
+    bool moves = false;  // rare, like tiles that dominate, which the first ones may
+    if (__any_sync(0xffffffffu, large || dominates)) {
+      moves = __any_sync(0xffffffffu, large);
+      if (moves) move(params, note, first, queries, tile, scales, scores, part, most, shrink);
+      add_rounding(scores, part);
+    }
 #pragma unroll
     for (int h = 0; h < 2; ++h) sum[h] += part[h];
     if constexpr (C.token_scales) {
@@ -115,6 +123,20 @@ struct PrefillScores {
   }
 
  private:
+  /// Of a tile's weights, which add up to `sums`.
+  CERMET_DEVICE void add_rounding(const float (&scores)[keys / 2], const float (&sums)[2]) {
+    if constexpr (C.rounds_sums()) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        float rounded = 0.0f;
+#pragma unroll
+        for (int j = 0; j < keys / 8; ++j)
+          rounded += rounded_sum(scores[4 * j + 2 * h], scores[4 * j + 2 * h + 1], T{});
+        rounding[h] += rounded - sums[h];
+      }
+    }
+  }
+
   /// Multiplies both rows with a number for each key.
   static CERMET_DEVICE void multiply_columns(float (&scores)[keys / 2], const float* factors) {
     const float* const own = factors + 2 * (lane_index() % 4);
@@ -188,7 +210,7 @@ struct PrefillScores {
       if (large % 16 != 0 && top > old) {
         base[h] = top;
         shrink[h] = exp2_approximate(old - top);
-        sum[h] *= shrink[h];
+        sum[h] *= shrink[h], rounding[h] *= shrink[h];
       }
       part[h] = weigh(scores, h, factor, most[h]);
     }

@@ -23,6 +23,7 @@ struct WidePrefillConfig {
 
   static constexpr int keys = 64, parts = 1;  ///< keys of a tile; 16-bit numbers that a weight is multiplied as
   static constexpr bool columns = false, token_scales = false;  ///< as in TmaPrefillConfig
+  static constexpr bool rounds_sums() { return false; }
   static constexpr int element_bytes() { return 2; }
   static constexpr int piece_elements() { return 64; }
   static constexpr int warpgroups = 2, threads = 128 * (warpgroups + 1);
