@@ -11,8 +11,9 @@ using enum op::incre_flash_attention::Operand;
 struct Sizes {
   std::int64_t heads = 4, kv_heads = 2, d = 16, dv = 16, block = 8;
   DType q = DType::f32, cache = DType::f32;
-  bool aligned = false;  ///< rows of q and keys are multiples of 16 bytes apart, as tiled kernels need them
-  bool columns = false;  ///< values are stored in columns
+  bool aligned = false;      ///< rows of q and keys are multiples of 16 bytes apart, as tiled kernels need them
+  bool columns = false;      ///< values are stored in columns
+  bool whole_pages = false;  ///< rows of keys follow each other without gaps, as those of values do
 };
 
 /// Sequences with these contexts, one query each or as many as `queries` says; every table names other blocks, the
@@ -39,7 +40,11 @@ Case make_case(std::string case_name, const Sizes& s, const std::vector<std::int
   const auto whole = [](DType dtype) { return byte_size(dtype) == 1 ? 16 : 8; };
   const Dims columns{blocks, s.kv_heads, s.block / 16, s.dv, 16};
   c.inputs = {CaseOperand{{s.q, {tokens, s.heads, s.d}}, normal(), s.aligned ? whole(s.q) : 3},
-              CaseOperand{{s.cache, cache(s.d)}, normal(), s.aligned ? whole(s.cache) : 2},
+              CaseOperand{{s.cache, cache(s.d)},
+                          normal(),
+                          s.whole_pages ? 0
+                          : s.aligned   ? whole(s.cache)
+                                        : 2},
               CaseOperand{{s.cache, s.columns ? columns : cache(s.dv)}},
               CaseOperand{{DType::i32, {sequences, pages}}, values(std::move(tables)), 1},
               CaseOperand{{DType::i32, {sequences}}, values(std::move(lens))}};
@@ -325,6 +330,58 @@ void add_shared_tiles(std::vector<Case>& list) {
   }
 }
 
+/// Caches without gaps, of which whole pages are copied: one query and several of a sequence, groups of key-value
+/// heads, more spans than blocks and fewer, pages of several tiles in both layouts, and values past a context that are
+/// NaN.
+void add_whole_pages(std::vector<Case>& list) {
+  using Lengths = std::vector<std::int64_t>;
+  for (const DType t : {DType::bf16, DType::f16}) {
+    Sizes s{.heads = 16, .kv_heads = 4, .d = 128, .dv = 128, .block = 16, .q = t, .cache = t};
+    s.aligned = s.whole_pages = true;
+    const auto add = [&](std::string_view case_name, const Lengths& contexts, const Lengths& queries = {},
+                         Attributes attributes = {}) -> Case& {
+      return list.emplace_back(
+          make_case(fmt::format("pages_{}_{}", case_name, name_of(t)), s, contexts, queries, std::move(attributes)));
+    };
+    const auto add_bias = [&](Case& c) {
+      c.inputs[sinks] = CaseOperand{{DType::f32, {s.heads}}, normal(2)};
+      c.inputs[alibi] = CaseOperand{{DType::f32, {s.heads}}, uniform(0.01, 0.5)};
+    };
+    add("lse", {50, 0, 7, 700}, {}, {{"return_lse", true}});
+    add("window", {50, 9, 300}, {}, {{"window", std::int64_t{20}}});
+    add("batch", {30, 500, 1, 90, 17, 64, 200, 33, 12, 70, 65, 128, 5, 5, 300, 31, 16, 8});
+    add("long", {3000});
+    Case& nan = add("nan", {43});
+    const std::int64_t row = s.block * s.kv_heads,
+                       elements = row * s.dv;  // of a page; the last page is the first block
+    std::vector<double> fill(static_cast<std::size_t>(3 * elements), 1.5);
+    for (std::int64_t head = 0; head < s.kv_heads; ++head)
+      for (std::int64_t d = 0; d < s.dv; ++d)
+        for (std::int64_t token = 43 % s.block; token < s.block; ++token)
+          fill[static_cast<std::size_t>((head * s.block + token) * s.dv + d)] = NAN;
+    fill[static_cast<std::size_t>(elements + 5)] = INFINITY;  // seen
+    nan.inputs[v_cache]->fill = values(std::move(fill));
+    s.kv_heads = 2;
+    add_bias(add("bias", {50, 300}, {}, {{"softcap", 4.0}, {"return_lse", true}}));
+    s.heads = 8;
+    add("queries", {40, 130, 16, 7, 0, 300}, {16, 5, 16, 1, 3, 2}, {{"return_lse", true}});
+    add("few_queries", {40, 130, 300}, {2, 4, 3});
+    add("chunk_window", {40, 130}, {8, 5}, {{"window", std::int64_t{30}}});
+    add("prefill", {40, 130, 5}, {40, 70, 0}, {{"return_lse", true}});
+    s.heads = 40;
+    add("group", {90, 300});
+    s.heads = 8, s.block = 64;
+    add("block64", {90, 300});
+    add("nhd", {90, 300}, {}, {{"layout", "nhd"}});
+    s.d = s.dv = 64, s.block = 16, s.kv_heads = 8;
+    add("narrow", {90, 300, 16});
+    s.kv_heads = 1, s.d = 128;
+    add("narrow_values", {90, 300, 16}, {3, 1, 2});
+    s.q = t == DType::bf16 ? DType::f32 : t;
+    add("mixed", {90, 300, 16});
+  }
+}
+
 /// Quantized caches with head sizes that tiled kernels take.
 void add_quantized_tiles(std::vector<Case>& list) {
   enum class Scales { none, head, token };
@@ -417,6 +474,7 @@ std::vector<Case> incre_flash_attention_cases() {
   add_columns(list);
   add_quantized_tiles(list);
   add_shared_tiles(list);
+  add_whole_pages(list);
   // Enough rows for every SM of a large GPU to have several tiles.
   list.push_back(make_case("tiles_blocks",
                            {.heads = 32,

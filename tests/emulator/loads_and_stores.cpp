@@ -26,10 +26,12 @@ std::uint64_t address(const Thread& t, const Instruction& in, std::uint32_t base
   return S == Space::shared ? full & 0xffffffffu : full;
 }
 
-/// A load that waits for others would never end: after some of the same value others have their turn.
+/// A load that waits for others would never end: after some of the same address and value others have their turn.
 void note_poll(Thread& t, const Instruction& in, std::uint64_t value) {
-  if (t.polled != &in || t.polled_value != value) {
+  const std::uint64_t from = address_of(t, in, in.r[1]);
+  if (t.polled != &in || t.polled_address != from || t.polled_value != value) {
     t.polled = &in;
+    t.polled_address = from;
     t.polled_value = value;
     t.polls = 0;
   } else if (++t.polls > 2) {

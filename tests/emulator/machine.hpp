@@ -75,7 +75,7 @@ struct Thread {
   std::vector<std::vector<AsyncCopy>> copies;                ///< groups that are not complete; the last is open
   std::vector<std::vector<std::function<void()>>> stores;    ///< the same of bulk stores
   const Instruction* polled = nullptr;                       ///< the last load that may poll
-  std::uint64_t polled_value = 0;
+  std::uint64_t polled_address = 0, polled_value = 0;
   std::uint32_t polls = 0;
 
   template <class T>

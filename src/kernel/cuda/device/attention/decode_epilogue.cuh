@@ -33,36 +33,63 @@ struct PartialRow {
   }
 };
 
+/// How row r of a tile is written once all its partials are added up.
+template <DecodeConfig C>
+struct RowWriter {
+  using Out = Element<C.out>;
+  const Params& p;
+  int sequence, token, head, kv_head, position, end_key;
+  float maximum;  ///< times log2 e
+  Finish finish;
+  Out* to;
+
+  CERMET_DEVICE RowWriter(const Params& params, const QueryTile& tile, int kv_head, int r, float maximum, float sum)
+      : p(params), sequence(tile.sequence), kv_head(kv_head), end_key(tile.end_key), maximum(maximum) {
+    const int row = tile.first_row + r;
+    token = tile.query_begin + row / C.group, head = kv_head * C.group + row % C.group;
+    position = tile.position + row / C.group;
+    const Visible seen = visible_keys(p, position, end_key);
+    finish = {seen.first < seen.last ? __frcp_rn(sum) : 0.0f, 0.0f};
+    if (p.sinks || p.lse) finish = finish_row(p.sinks, head, seen.first < seen.last, maximum * ln_2, sum);
+    to = static_cast<Out*>(p.o) + token * p.o_token_stride + head * p.o_head_stride;
+  }
+  /// Four elements of the row from d on. Returns 0 if they are finite, else NaN.
+  CERMET_DEVICE float store(int d, const float (&output)[4]) const {
+    Vector<Out, 4> o;
+    float any = 0.0f;
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const float x = output[e] * finish.factor;
+      any += x - x;
+      o[e] = from_float<Out>(x);
+    }
+    if (p.aligned_out) *reinterpret_cast<Vector<Out, 4>*>(to + d) = o;
+    else
+#pragma unroll
+      for (int e = 0; e < 4; ++e) to[d + e] = o[e];
+    return any;
+  }
+  CERMET_DEVICE void store_lse() const {
+    if (p.lse) p.lse[head * p.lse_head_stride + token] = finish.lse;
+  }
+  /// Computes those of the four elements from d on again that are NaN although the operator does not say so. `any`: the
+  /// sum of what store() returned.
+  CERMET_DEVICE void repair_quad(int d, float any) const {
+    if (any == 0.0f || finish.factor != finish.factor) return;
+    const ExactRow exact{sequence, token, head, kv_head, position, 0, end_key, maximum * ln_2, finish.factor};
+#pragma unroll 1
+    for (int e = 0; e < 4; ++e) repair<ExactConfig{C.head_size, C.block, C.q, C.kv, C.out}>(p, exact, to, d + e);
+  }
+};
+
 /// Writes a partial of row r of a tile that all its partials were added to, and from d = 0 its lse.
 template <DecodeConfig C>
 CERMET_DEVICE void write_row(const Params& p, const QueryTile& tile, int kv_head, int r, int d,
                              const PartialRow& partial) {
-  using Out = Element<C.out>;
-  const int row = tile.first_row + r, token = tile.query_begin + row / C.group,
-            head = kv_head * C.group + row % C.group;
-  const int position = tile.position + row / C.group;
-  const Visible seen = visible_keys(p, position, tile.end_key);
-  Finish finish{seen.first < seen.last ? __frcp_rn(partial.sum) : 0.0f, 0.0f};
-  if (p.sinks || p.lse) finish = finish_row(p.sinks, head, seen.first < seen.last, partial.maximum * ln_2, partial.sum);
-  Vector<Out, 4> o;
-  float any = 0.0f;
-#pragma unroll
-  for (int e = 0; e < 4; ++e) {
-    const float x = partial.output[e] * finish.factor;
-    any += x - x;
-    o[e] = from_float<Out>(x);
-  }
-  Out* to = static_cast<Out*>(p.o) + token * p.o_token_stride + head * p.o_head_stride + d;
-  if (p.aligned_out) *reinterpret_cast<Vector<Out, 4>*>(to) = o;
-  else
-#pragma unroll
-    for (int e = 0; e < 4; ++e) to[e] = o[e];
-  if (p.lse && d == 0) p.lse[head * p.lse_head_stride + token] = finish.lse;
-  if (any == 0.0f || finish.factor != finish.factor) return;
-  const ExactRow exact{tile.sequence,          token,        head, kv_head, position, 0, tile.end_key,
-                       partial.maximum * ln_2, finish.factor};
-#pragma unroll 1
-  for (int e = 0; e < 4; ++e) repair<ExactConfig{C.head_size, C.block, C.q, C.kv, C.out}>(p, exact, to - d, d + e);
+  const RowWriter<C> row(p, tile, kv_head, r, partial.maximum, partial.sum);
+  const float any = row.store(d, partial.output);
+  if (d == 0) row.store_lse();
+  row.repair_quad(d, any);
 }
 
 /// Combines the warps' partials of a span, through the stage that they have just read, and calls sink(i, r, d, partial)
@@ -194,6 +221,33 @@ CERMET_DEVICE void for_shared_spans(const WorkUnit& begin, const WorkUnit& at, c
       combine(span, first_unit, block_of_unit(units, first_unit + span.tile.units - 1, blocks));
     }
   }
+}
+
+/// Adds up four elements of row r, from d on, of the partials that the items first .. last hold.
+template <int Rows, int ValueSize, class Team, class Partial>
+CERMET_DEVICE PartialRow add_partials(int first, int last, int r, int d, Partial&& partial) {
+  constexpr int at_once = 8;
+  PartialRow total;
+#pragma unroll 1
+  for (int from = first; from <= last; from += at_once) {
+    float maximum[at_once], sum[at_once];
+    float4 output[at_once];
+#pragma unroll
+    for (int k = 0; k < at_once; ++k) {
+      float* other = partial(min_of(from + k, last));
+      maximum[k] = __ldcg(other + r);
+      sum[k] = __ldcg(other + Rows + r);
+      output[k] = __ldcg(reinterpret_cast<const float4*>(Partials<Rows, ValueSize, Team>::output(other, r, d)));
+    }
+    float top = total.maximum;
+#pragma unroll
+    for (int k = 0; k < at_once; ++k) top = fmaxf(top, maximum[k]);
+    total.rescale(top);
+#pragma unroll
+    for (int k = 0; k < at_once; ++k)
+      if (from + k <= last) total.add(maximum[k], sum[k], {output[k].x, output[k].y, output[k].z, output[k].w}, top);
+  }
+  return total;
 }
 
 /// Partials whose maxima and sums fit a warp's stages.

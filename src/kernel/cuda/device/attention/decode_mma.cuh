@@ -11,7 +11,27 @@
 
 namespace cermet::attention {
 
-template <DecodeConfig C>
+/// Values of all keys of a tile are multiplied.
+struct AllValues {
+  CERMET_DEVICE void select(int, uint32_t (&)[2]) const {}
+};
+/// Those of the keys first .. end - 1 of a tile are: a weight of 0 does not silence a NaN of another.
+template <int Keys>
+struct SeenValues {
+  uint32_t mask[Keys / 8];  ///< of keys 8 n + 2 (lane % 4) and the next
+  CERMET_DEVICE SeenValues(int first, int end) {
+#pragma unroll
+    for (int n = 0; n < Keys / 8; ++n) {
+      const int key = 8 * n + 2 * static_cast<int>(lane_index() % 4);
+      mask[n] = (key >= first && key < end ? 0xffffu : 0u) | (key + 1 >= first && key + 1 < end ? 0xffff0000u : 0u);
+    }
+  }
+  /// Of an operand with keys 8 n .. + 15.
+  CERMET_DEVICE void select(int n, uint32_t (&values)[2]) const { values[0] &= mask[n], values[1] &= mask[n + 1]; }
+};
+
+/// Rows: where rows of a tile lie.
+template <DecodeConfig C, template <DType, int, int> class Rows = CachedRows>
 struct DecodeMma {
   using T = Multiplied<C.kv>;
   static constexpr bool is_quantized = cached_bytes<C.kv> == 1;
@@ -121,7 +141,7 @@ struct DecodeMma {
   /// scores[n] of keys 8 n + 2 (lane % 4) and the next; with 8 rows the parts are added up.
   static CERMET_DEVICE void gemm_qk(const Queries& queries, const char* tile,
                                     float (&scores)[keys / 8][4]) requires(!is_quantized) {
-    using K = TileRows<C.head_size, keys>;
+    using K = Rows<C.kv, C.head_size, keys>;
     const int lane = static_cast<int>(lane_index()), row = lane / 16 * 8 + lane % 8,
               swizzle = K::swizzle(row) ^ lane / 8 % 2 * 16;
     const char* own = tile + row * K::row_bytes;
@@ -154,7 +174,7 @@ struct DecodeMma {
   /// The same; products are multiplied with their keys' scales, or those of the head.
   static CERMET_DEVICE void gemm_qk(const Queries& queries, const char* tile, const float* scales,
                                     float (&scores)[keys / 8][4]) {
-    using K = CachedRows<C.kv, C.head_size, keys>;
+    using K = Rows<C.kv, C.head_size, keys>;
     using Order = WideningOrder<C.head_size>;
 #pragma unroll
     for (int n = 0; n < keys / 8; ++n) {
@@ -271,9 +291,10 @@ struct DecodeMma {
     }
   }
 
-  static CERMET_DEVICE void gemm_pv(State& state, const float (&weights)[keys / 8][4],
-                                    const char* tile) requires(!is_quantized) {
-    using V = TileRows<C.value_size, keys>;
+  template <class Seen = AllValues>
+  static CERMET_DEVICE void gemm_pv(State& state, const float (&weights)[keys / 8][4], const char* tile,
+                                    const Seen& seen = {}) requires(!is_quantized) {
+    using V = Rows<C.kv, C.value_size, keys>;
     const int lane = static_cast<int>(lane_index()), row = lane / 8 % 2 * 8 + lane % 8,
               swizzle = V::swizzle(row) ^ lane / 16 * 16;
     const char* own = tile + row * V::row_bytes;
@@ -285,7 +306,8 @@ struct DecodeMma {
       for (int d = 0; d < v_steps; ++d) {
         uint32_t v[4];
         ptx::ldmatrix_x4_trans(v, own + n * 8 * V::row_bytes + V::piece_offset(2 * d) + (V::in_piece(2 * d) ^ swizzle));
-        const uint32_t even[2] = {v[0], v[1]}, odd[2] = {v[2], v[3]};
+        uint32_t even[2] = {v[0], v[1]}, odd[2] = {v[2], v[3]};
+        seen.select(n, even), seen.select(n, odd);
         ptx::mma_m16n8k16(state.output[2 * d], main, even, T{});
         ptx::mma_m16n8k16(state.output[2 * d + 1], main, odd, T{});
         if constexpr (C.rows == 16 && C.weight_parts == 2) {
@@ -297,9 +319,10 @@ struct DecodeMma {
   }
   /// The same of quantized values, with their scales: output[2 d] has columns 16 d + 4 (lane % 4) and two on,
   /// output[2 d + 1] those after them. The weights are used up.
-  static CERMET_DEVICE void gemm_pv(State& state, float (&weights)[keys / 8][4], const char* tile,
-                                    const float* scales) {
-    using V = CachedRows<C.kv, C.value_size, keys>;
+  template <class Seen = AllValues>
+  static CERMET_DEVICE void gemm_pv(State& state, float (&weights)[keys / 8][4], const char* tile, const float* scales,
+                                    const Seen& seen = {}) requires(is_quantized) {
+    using V = Rows<C.kv, C.value_size, keys>;
     const int lane = static_cast<int>(lane_index());
     float change = 1.0f;
     if constexpr (C.token_scales) change = state.value_unit.take(scales[lane % keys]);
@@ -328,6 +351,7 @@ struct DecodeMma {
         load_quantized_values<C.kv, V, v_steps>(tile, 8 * n, d, even, odd);
 #pragma unroll
         for (int c = 0; c < 2 && d + c < v_steps; ++c) {
+          seen.select(n, even[c]), seen.select(n, odd[c]);
           ptx::mma_m16n8k16(state.output[2 * (d + c)], main, even[c], T{});
           ptx::mma_m16n8k16(state.output[2 * (d + c) + 1], main, odd[c], T{});
           if constexpr (C.rows == 16 && C.weight_parts == 2) {

@@ -36,32 +36,11 @@ struct OutputPasses {
 /// Combines the partials of a span that the items first .. last hold, four elements of a row after the other.
 template <DecodeConfig C, class Team, class Partial>
 CERMET_DEVICE void combine_rows(const Params& p, const WorkUnit& span, int first, int last, Partial&& partial) {
-  using SpanPartials = Partials<C.rows, C.value_size, Team>;
-  constexpr int quads = C.value_size / 4, at_once = 8;
+  constexpr int quads = C.value_size / 4;
 #pragma unroll 1
   for (int i = static_cast<int>(Team::rank()); i < span.tile.rows * quads; i += Team::size) {
     const int r = i / quads, d = i % quads * 4;
-    PartialRow total;
-#pragma unroll 1
-    for (int from = first; from <= last; from += at_once) {
-      float maximum[at_once], sum[at_once];
-      float4 output[at_once];
-#pragma unroll
-      for (int k = 0; k < at_once; ++k) {
-        float* other = partial(min_of(from + k, last));
-        maximum[k] = __ldcg(other + r);
-        sum[k] = __ldcg(other + C.rows + r);
-        output[k] = __ldcg(reinterpret_cast<const float4*>(SpanPartials::output(other, r, d)));
-      }
-      float top = total.maximum;
-#pragma unroll
-      for (int k = 0; k < at_once; ++k) top = fmaxf(top, maximum[k]);
-      total.rescale(top);
-#pragma unroll
-      for (int k = 0; k < at_once; ++k)
-        if (from + k <= last) total.add(maximum[k], sum[k], {output[k].x, output[k].y, output[k].z, output[k].w}, top);
-    }
-    write_row<C>(p, span.tile, span.head, r, d, total);
+    write_row<C>(p, span.tile, span.head, r, d, add_partials<C.rows, C.value_size, Team>(first, last, r, d, partial));
   }
 }
 

@@ -28,6 +28,9 @@ using Multiplied = typename MultipliedOf<T>::type;
 /// Where rows of `Size` cached elements lie in a tile of `Count` rows.
 template <DType T, int Size, int Count>
 using CachedRows = TileRows<Size * cached_bytes<T> / 2, Count>;
+/// The same of a tile that a bulk tensor copy brought.
+template <DType T, int Size, int Count>
+using CachedLines = LineRows<Size * cached_bytes<T> / 2, Count>;
 
 /// The order in which the elements of a quantized row are multiplied: a lane reads `bytes` neighbours of a key at once,
 /// and multiplies four of them in each step of 16. Queries have the same order.

@@ -21,6 +21,20 @@ struct TileRows {
   }
 };
 
+/// The same where rows follow each other as in memory, and all 128-byte lines of the tile are swizzled: what a bulk
+/// tensor copy of whole rows leaves. Rows have 128, 256 or 512 bytes.
+template <int Size, int Count>
+struct LineRows {
+  static constexpr int row_bytes = 2 * Size, bytes = Count * row_bytes, lines = row_bytes / 128;  ///< of a row
+  static_assert(row_bytes % 128 == 0 && 8 % lines == 0);
+  static CERMET_DEVICE int swizzle(int row) { return row * lines % 8 * 16; }
+  static CERMET_DEVICE int piece_offset(int chunk) { return chunk / 8 * 128; }
+  static CERMET_DEVICE int in_piece(int chunk) { return (chunk % 8 ^ chunk / 8) * 16; }
+  static CERMET_DEVICE int offset(int row, int chunk) {
+    return piece_offset(chunk) + row * row_bytes + (in_piece(chunk) ^ swizzle(row));
+  }
+};
+
 inline constexpr float log2_e = 1.4426950408889634f, ln_2 = 0.6931471805599453f;
 
 CERMET_DEVICE float exp2_approximate(float x) {
