@@ -32,7 +32,7 @@ attention::TmaDecodeConfig device_config(const Problem& p, const Config& config 
   c.heads = field("heads", heads);
   c.parts = field("parts", std::max(1, 8 / (c.heads * c.row_tiles)));
   c.stages = 24;
-  while (c.stages > 2 && c.shared_bytes() > p.target->shared_bytes) --c.stages;
+  while (c.stages > c.parts && c.shared_bytes() > p.target->shared_bytes) c.stages -= c.parts;
   c.stages = field("stages", c.stages);
   return c;
 }
@@ -55,7 +55,7 @@ Decline declines(const Problem& p) {
 
 /// Beside the usual one: key-value heads of a block at a time, warps with the same rows, and stages.
 bool fits(const attention::TmaDecodeConfig& c, const Target& target) {
-  return c.kv_heads % c.heads == 0 && c.stages >= std::max(2, c.parts) && c.consumers() <= 16 &&
+  return c.kv_heads % c.heads == 0 && c.stages >= 2 && c.stages % c.parts == 0 && c.consumers() <= 16 &&
          c.shared_bytes() <= target.shared_bytes;
 }
 std::vector<Config> configs(const Problem& p) {
@@ -75,7 +75,7 @@ ConfigSpace space(const Problem& p) {
   ConfigSpace space;
   space.add(ConfigField::set("heads", {1, 2, 4, 8})).add(ConfigField::set("parts", {1, 2, 4, 8}));
   space.add(ConfigField::range("stages", 2, 24).with_usual(device_config(p).stages));
-  space.constrain("heads divide those of the cache, and stages fit shared memory",
+  space.constrain("heads divide those of the cache, parts stages, and stages fit shared memory",
                   [p](const Config& c) { return fits(device_config(p, c), *p.target); });
   return space;
 }

@@ -41,17 +41,28 @@ struct TmaDecodeTask {
   using Consumers = PartTeam<32 * C.consumers()>;
   using SpanPartials = Partials<C.block_rows(), C.value_size, Consumers>;
   using Slot = ptx::RingSlot<C.stages>;
-  static_assert(C.block % keys == 0 && C.kv_heads % C.heads == 0 && C.stages >= C.parts);
+  // Each stage belongs to one part of the warps: others could meet a phase of its barriers that is one turn old.
+  static_assert(C.block % keys == 0 && C.kv_heads % C.heads == 0 && C.stages % C.parts == 0);
+
+  /// What a block has of the launch's work, in shared memory: registers are scarce, and it is needed at the end only.
+  struct Work {
+    WorkUnit begin;
+    Share share;
+    int units, block, blocks;  ///< units and blocks of the launch
+  };
+  static_assert(sizeof(Work) <= C.work_bytes);
 
   struct Shared {
     char* stages;
     float* exchange;
+    Work* work;
     int* missing;            ///< (stages)
     uint64_t *full, *empty;  ///< (stages)
     CERMET_DEVICE explicit Shared(char* smem)
         : stages(smem),
           exchange(reinterpret_cast<float*>(smem + C.stages * C.stage_bytes())),
-          missing(reinterpret_cast<int*>(smem + C.stages * C.stage_bytes() + C.exchange_bytes())),
+          work(reinterpret_cast<Work*>(smem + C.stages * C.stage_bytes() + C.exchange_bytes())),
+          missing(reinterpret_cast<int*>(smem + C.stages * C.stage_bytes() + C.exchange_bytes() + C.work_bytes)),
           full(reinterpret_cast<uint64_t*>(smem + C.shared_bytes()) - 2 * C.stages),
           empty(full + C.stages) {}
     CERMET_DEVICE char* keys_of(int stage) const { return stages + stage * C.stage_bytes(); }
@@ -154,13 +165,10 @@ struct TmaDecodeTask {
     else Mma::gemm_pv(state, scores, tile_values, SeenValues<keys>(own.seen_first - first, own.end_key - first));
   }
 
-  static CERMET_DEVICE void consume(const Params& params, const Shared& shared, WorkUnit at, Share share, int units,
-                                    int block, int blocks) {
+  static CERMET_DEVICE void consume(const Params& params, const Shared& shared, WorkUnit at) {
     const attention::Params& p = params.d.a;
     const Place place(static_cast<int>(Consumers::warp()));
-    const WorkUnit begin = at;
-    const SpanPartials partials{p.partials, blocks};
-    const int count = share.end - share.begin;
+    const Work& work = *shared.work;
     int done = 0, next = place.part;  // units of the spans before; the warp's next unit
     Slot slot(next);
     bool first_span = true;
@@ -168,7 +176,8 @@ struct TmaDecodeTask {
     typename Mma::State state;
 #pragma unroll 1
     while (true) {
-      const int end = done + min_of(count - done, at.tile.units - at.unit), kv_head = at.head * C.heads + place.head;
+      const int end = min_of(work.share.end - work.share.begin, done + at.tile.units - at.unit),
+                kv_head = at.head * C.heads + place.head;
       const QueryTile own = place.rows_of(at.tile);
       Mma::load_queries(p, own, kv_head, queries);
       Mma::begin_span(p, kv_head, queries, state);
@@ -184,7 +193,8 @@ struct TmaDecodeTask {
       }
       const int last_unit = at.unit + end - done - 1;
       const bool whole = last_unit + 1 == at.tile.units && at.unit == 0;
-      const int number = first_span ? 0 : 1;
+      const int number = first_span ? 0 : 1, block = work.block;
+      const SpanPartials partials{p.partials, work.blocks};
       Output output(state);
       output.exchange(shared.exchange, place.writer, place.part,
                       [&] { Consumers::sync_part(place.writer, 32 * C.parts); });
@@ -199,20 +209,20 @@ struct TmaDecodeTask {
         partials.publish(block, number);
       }
       done = end;
-      if (done == count) {
+      if (done == work.share.end - work.share.begin) {
         at.unit = last_unit;
         break;
       }
       Scheduler::next_span(p, at);
       first_span = false;
     }
-    combine(p, partials, begin, at, share, units, block, first_span);
+    combine(p, work, at, first_span);
   }
 
   /// Adds up those spans of the share that other blocks have parts of, if this block finds all of them complete.
-  static CERMET_DEVICE void combine(const attention::Params& p, const SpanPartials& partials, const WorkUnit& begin,
-                                    const WorkUnit& at, const Share& share, int units, int block, bool one_span) {
-    const int blocks = partials.blocks;
+  static CERMET_DEVICE void combine(const attention::Params& p, const Work& work, const WorkUnit& at, bool one_span) {
+    const auto [begin, share, units, block, blocks] = work;
+    const SpanPartials partials{p.partials, blocks};
     for_shared_spans<Consumers>(
         begin, at, share, units, blocks, block, one_span, [&](const WorkUnit& span, int first_unit, int last) {
           constexpr int quads = C.value_size / 4;
@@ -244,7 +254,9 @@ struct TmaDecodeTask {
     WorkUnit at;
     const Share share = Scheduler::begin(params.d.a, block, params.d.least_units, blocks, at, units);
     if (share.begin == share.end) return;
-    if (Consumers::contains_this_thread()) consume(params, shared, at, share, units, block, blocks);
+    if (team.rank() == 0) *shared.work = {at, share, units, block, blocks};
+    team.sync();
+    if (Consumers::contains_this_thread()) consume(params, shared, at);
     else produce(params, shared, at, share.end - share.begin);
   }
 };

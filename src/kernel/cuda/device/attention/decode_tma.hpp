@@ -16,7 +16,7 @@ struct TmaDecodeConfig {
   int heads;         ///< key-value heads of a block at a time; they divide kv_heads
   int row_tiles;     ///< warps with different rows of a head
   int parts;         ///< warps with the same rows and different tiles of keys
-  int stages;        ///< at least `parts`
+  int stages;        ///< a multiple of `parts`
   bool heads_first;  ///< pages are [kv_heads, block, D], otherwise [block, kv_heads, D]
 
   template <class Visit>
@@ -48,8 +48,11 @@ struct TmaDecodeConfig {
   /// Floats of a lane that warps with the same rows exchange: maxima, sums and outputs.
   constexpr int exchanged() const { return rows / 8 * (2 + value_size / 4); }
   constexpr int exchange_bytes() const { return (parts - 1) * writers() * exchanged() * 128; }
-  /// Beside the stages: that, for each stage whether its page is missing, and two barriers.
-  constexpr int control_bytes() const { return exchange_bytes() + (stages * 4 + 15) / 16 * 16 + 16 * stages; }
+  static constexpr int work_bytes = 80;  ///< what the block has of the launch's work
+  /// Beside the stages: those, for each stage whether its page is missing, and two barriers.
+  constexpr int control_bytes() const {
+    return exchange_bytes() + work_bytes + (stages * 4 + 15) / 16 * 16 + 16 * stages;
+  }
   constexpr int shared_bytes() const { return stages * stage_bytes() + control_bytes(); }
 };
 
