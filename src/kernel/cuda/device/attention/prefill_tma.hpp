@@ -35,8 +35,8 @@ struct TmaPrefillConfig {
   constexpr int cluster_tokens() const { return tokens(); }  ///< of the tiles of a cluster
   constexpr int head_tiles() const { return 1; }             ///< tiles of so many heads that a group has
   constexpr int threads() const { return 128 * (warpgroups + 1); }
-  /// Whether outputs are divided by what weights add up to once they are rounded, in tiles that may have most of a
-  /// row's weight: a rounding error that both have is none. Two parts hardly round; scales of tokens come in between.
+  /// Whether weights that may be most of a row's are added as they are multiplied, rounded: an error that both the
+  /// output and the sum have is none. Two parts hardly round; scales of tokens come in between.
   constexpr bool rounds_sums() const { return parts == 1 && !token_scales; }
   constexpr int element_bytes() const { return columns ? 1 : 2; }
   constexpr int piece_elements() const { return 128 / element_bytes(); }

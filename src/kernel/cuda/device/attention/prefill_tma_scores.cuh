@@ -25,7 +25,7 @@ struct PrefillScores {
   static constexpr float no_base = -0x1p100f;  ///< any score makes an infinite weight of it, -infinity makes 0
 
   float base[2], sum[2];         ///< of two rows, in powers of two; sums of this lane's weights
-  float rounding[2];             ///< what rounding added to sums
+  float rounding[2];             ///< what rounding added to the largest of them
   int first_row;                 ///< of the thread in the tile; its other one is 8 below
   Visible seen_by_all;           ///< keys that all 16 rows of the warp see
   float key_scale, value_scale;  ///< of 8-bit keys, and of results so far
@@ -56,7 +56,6 @@ struct PrefillScores {
       base[h] = fmaxf(largest_score(scores, h) * factor - base_weight, no_base);
       sum[h] = weigh(scores, h, factor, unused);
     }
-    add_rounding(scores, sum);
     if constexpr (C.token_scales) value_scale = scales[2 * keys], multiply_columns(scores, scales + keys);
   }
 
@@ -68,12 +67,12 @@ struct PrefillScores {
 #pragma unroll
     for (int h = 0; h < 2; ++h) part[h] = weigh(scores, h, factor, most[h]);
     const bool large = fmaxf(most[0], most[1]) > limit,
-               dominates = C.rounds_sums() && (2.0f * part[0] > sum[0] || 2.0f * part[1] > sum[1]);
+               dominates = C.rounds_sums() && (part[0] > sum[0] || part[1] > sum[1]);
     bool moves = false;  // rare, like tiles that dominate, which the first ones may
     if (__any_sync(0xffffffffu, large || dominates)) {
       moves = __any_sync(0xffffffffu, large);
       if (moves) move(params, note, first, queries, tile, scales, scores, part, most, shrink);
-      add_rounding(scores, part);
+      add_rounding(scores);
     }
 #pragma unroll
     for (int h = 0; h < 2; ++h) sum[h] += part[h];
@@ -123,16 +122,15 @@ struct PrefillScores {
   }
 
  private:
-  /// Of a tile's weights, which add up to `sums`.
-  CERMET_DEVICE void add_rounding(const float (&scores)[keys / 2], const float (&sums)[2]) {
+  /// Of a lane's largest weights.
+  CERMET_DEVICE void add_rounding(const float (&scores)[keys / 2]) {
     if constexpr (C.rounds_sums()) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        float rounded = 0.0f;
+        float most = 0.0f;
 #pragma unroll
-        for (int j = 0; j < keys / 8; ++j)
-          rounded += rounded_sum(scores[4 * j + 2 * h], scores[4 * j + 2 * h + 1], T{});
-        rounding[h] += rounded - sums[h];
+        for (int j = 0; j < keys / 8; ++j) most = fmaxf(most, fmaxf(scores[4 * j + 2 * h], scores[4 * j + 2 * h + 1]));
+        rounding[h] += rounded(most, T{}) - most;
       }
     }
   }

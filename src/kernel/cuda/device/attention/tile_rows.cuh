@@ -77,19 +77,17 @@ CERMET_DEVICE uint32_t pack(float a, float b, float c, float d, f8_e4m3) {
       : "f"(a), "f"(b), "f"(c), "f"(d));
   return all;
 }
-/// Both after rounding.
-CERMET_DEVICE float rounded_sum(float a, float b, f8_e4m3) {
+CERMET_DEVICE float rounded(float x, f8_e4m3) {
   uint32_t halves;
-  asm("{\n.reg .b16 both;\ncvt.rn.satfinite.e4m3x2.f32 both, %2, %1;\ncvt.rn.f16x2.e4m3x2 %0, both;\n}"
+  asm("{\n.reg .b16 both;\ncvt.rn.satfinite.e4m3x2.f32 both, %1, %1;\ncvt.rn.f16x2.e4m3x2 %0, both;\n}"
       : "=r"(halves)
-      : "f"(a), "f"(b));
-  return first_of(halves, f16{}) + second_of(halves, f16{});
+      : "f"(x));
+  return first_of(halves, f16{});
 }
 #endif
 template <class T>
-CERMET_DEVICE float rounded_sum(float a, float b, T) {
-  const uint32_t both = pack(a, b, T{});
-  return first_of(both, T{}) + second_of(both, T{});
+CERMET_DEVICE float rounded(float x, T) {
+  return first_of(pack(x, x, T{}), T{});
 }
 
 /// What rounding to 16 bits left of two elements; NaN where one is not finite.
