@@ -31,6 +31,8 @@ attention::TmaDecodeConfig device_config(const Problem& p, const Config& config 
   while (c.kv_heads % heads != 0) heads /= 2;
   c.heads = field("heads", heads);
   c.parts = field("parts", std::max(1, 8 / (c.heads * c.row_tiles)));
+  c.early = field("early", 1) != 0;
+  c.joins = field("joins", 1) != 0;
   c.stages = 24;
   while (c.stages > c.parts && c.shared_bytes() > p.target->shared_bytes) c.stages -= c.parts;
   c.stages = field("stages", c.stages);
@@ -75,6 +77,7 @@ ConfigSpace space(const Problem& p) {
   ConfigSpace space;
   space.add(ConfigField::set("heads", {1, 2, 4, 8})).add(ConfigField::set("parts", {1, 2, 4, 8}));
   space.add(ConfigField::range("stages", 2, 24).with_usual(device_config(p).stages));
+  space.add(ConfigField::range("early", 0, 1).with_usual(1)).add(ConfigField::range("joins", 0, 1).with_usual(1));
   space.constrain("heads divide those of the cache, parts stages, and stages fit shared memory",
                   [p](const Config& c) { return fits(device_config(p, c), *p.target); });
   return space;

@@ -98,6 +98,58 @@ struct TmaDecodeTask {
     }
   }
 
+  /// While earlier launches run: prefetches the pages that the block will probably read first. They may not all be
+  /// written, and neither may the lengths and tables; what is fetched too early or needlessly costs a little time,
+  /// never correctness.
+  static CERMET_DEVICE void prefetch(const Params& params, int block) {
+    const attention::Params& p = params.d.a;
+    constexpr int groups = scheduler.kv_heads;
+    if (p.query_starts || p.window > 0 || C.group > C.head_rows()) return;
+    const int lane = static_cast<int>(lane_index());
+    const auto units_of = [&](int b) {  // of a span
+      if (b >= p.sequences) return 0;
+      return max_of(1, (min_of(max_of(ptx::load_l2(p.context_lens + b), 0), p.pages * C.block) + keys - 1) / keys);
+    };
+    int all = 0;
+#pragma unroll 1
+    for (int first = 0; first < p.sequences; first += 32)
+      all += static_cast<int>(__reduce_add_sync(0xffffffffu, static_cast<uint32_t>(units_of(first + lane))));
+    int at = share_of(all * groups, block, params.d.thread_blocks).begin;
+#pragma unroll 1
+    for (int first = 0; first < p.sequences; first += 32) {
+      const int own = units_of(first + lane);
+      int end = own * groups;  // units up to and with that of each lane
+#pragma unroll
+      for (int offset = 1; offset < 32; offset *= 2) {
+        const int below = __shfl_up_sync(0xffffffffu, end, offset);
+        if (lane >= offset) end += below;
+      }
+      const uint32_t holds = __ballot_sync(0xffffffffu, at < end);
+      if (holds == 0) {
+        at -= __shfl_sync(0xffffffffu, end, 31);
+        continue;
+      }
+      const int owner = __ffs(static_cast<int>(holds)) - 1, units = __shfl_sync(0xffffffffu, own, owner);
+      at -= __shfl_sync(0xffffffffu, end, owner) - units * groups;
+      const int unit = at % units + lane, row = unit * keys;
+      if (lane >= C.stages || unit >= units || row / C.block >= p.pages) return;
+      const int page = ptx::load_l2(p.block_tables + (first + owner) * p.table_stride + row / C.block);
+      if (page < 0 || page >= p.blocks) return;
+      const auto box = [&]<int Size>(const TensorMapBytes* map) {
+        constexpr int lines = C.lines(Size);
+        const int head = at / units * C.heads;
+        if constexpr (C.heads_first) {
+          ptx::tma_prefetch_4d(map, 0, lines * (row % C.block), head, page);
+        } else {
+          for (int i = 0; i < C.heads; ++i) ptx::tma_prefetch_4d(map, 0, lines * (head + i), row % C.block, page);
+        }
+      };
+      box.template operator()<C.head_size>(&params.k);
+      box.template operator()<C.value_size>(&params.v);
+      return;
+    }
+  }
+
   static CERMET_DEVICE void produce(const Params& params, const Shared& shared, WorkUnit at, int left) {
     const attention::Params& p = params.d.a;
     const int lane = static_cast<int>(lane_index());
@@ -171,7 +223,7 @@ struct TmaDecodeTask {
     const Work& work = *shared.work;
     int done = 0, next = place.part;  // units of the spans before; the warp's next unit
     Slot slot(next);
-    bool first_span = true;
+    bool first_span = true, joined = false;
     typename Mma::Queries queries;
     typename Mma::State state;
 #pragma unroll 1
@@ -198,34 +250,61 @@ struct TmaDecodeTask {
       Output output(state);
       output.exchange(shared.exchange, place.writer, place.part,
                       [&] { Consumers::sync_part(place.writer, 32 * C.parts); });
+      const int row = place.head * C.head_rows() + place.first_row;
+      const bool last = end == work.share.end - work.share.begin,
+                 complete = whole || (C.joins && last && at.unit == 0 &&
+                                      join(work, at.tile.units, last_unit, partials, place, row, own.rows, output));
       if (place.part == 0) {
-        if (whole) output.write(p, own, kv_head);
-        else
-          output.template write_partial<SpanPartials>(partials.partial(block, number),
-                                                      place.head * C.head_rows() + place.first_row, own.rows);
+        if (complete) output.write(p, own, kv_head);
+        else output.template write_partial<SpanPartials>(partials.partial(block, number), row, own.rows);
       }
-      if (!whole) {
+      if (!complete) {
         Consumers::sync();
         partials.publish(block, number);
       }
       done = end;
-      if (done == work.share.end - work.share.begin) {
+      if (last) {
+        joined = complete;
         at.unit = last_unit;
         break;
       }
       Scheduler::next_span(p, at);
       first_span = false;
     }
-    combine(p, work, at, first_span);
+    combine(p, work, at, first_span, joined);
+  }
+
+  /// Adds the other blocks' parts of a span that begins in this one to what it has in registers, in the order of
+  /// combine(), if they are complete: they are mostly the first that those blocks did.
+  static CERMET_DEVICE bool join(const Work& work, int span_units, int last_unit, const SpanPartials& partials,
+                                 const Place& place, int row, int rows, Output& output) {
+    constexpr int most = 3;
+    const int first_unit = work.share.end - 1 - last_unit,
+              last = block_of_unit(work.units, first_unit + span_units - 1, work.blocks);
+    if (last - work.block > most || !partials.take_if_complete(work.block + 1, last, 0)) return false;
+    if (place.part > 0) return true;
+    float top[Mma::halves];
+#pragma unroll
+    for (int h = 0; h < Mma::halves; ++h) top[h] = output.maximum[h];
+#pragma unroll 1
+    for (int other = work.block + 1; other <= last; ++other) Output::raise(partials.partial(other, 0), row, rows, top);
+    output.rescale(top);
+#pragma unroll 1
+    for (int other = work.block + 1; other <= last; ++other)
+      output.template add<SpanPartials>(partials.partial(other, 0), row, rows);
+    return true;
   }
 
   /// Adds up those spans of the share that other blocks have parts of, if this block finds all of them complete.
-  static CERMET_DEVICE void combine(const attention::Params& p, const Work& work, const WorkUnit& at, bool one_span) {
+  /// `joined`: the last one is written already.
+  static CERMET_DEVICE void combine(const attention::Params& p, const Work& work, const WorkUnit& at, bool one_span,
+                                    bool joined) {
     const auto [begin, share, units, block, blocks] = work;
     const SpanPartials partials{p.partials, blocks};
     for_shared_spans<Consumers>(
         begin, at, share, units, blocks, block, one_span, [&](const WorkUnit& span, int first_unit, int last) {
           constexpr int quads = C.value_size / 4;
+          if (joined && first_unit >= share.begin) return;
           const int first = block_of_unit(units, first_unit, blocks),
                     first_number = share_of(units, first, blocks).begin < first_unit ? 1 : 0;
           if (!partials.take_if_complete(first, last, first_number)) return;
@@ -248,6 +327,8 @@ struct TmaDecodeTask {
     const Shared shared(smem);
     if (team.rank() == 0) set_up(params, shared);
     team.sync();
+    if constexpr (C.early)
+      if (!Consumers::contains_this_thread()) prefetch(params, static_cast<int>(items.first));
     wait_for_earlier_launches();
     const int block = static_cast<int>(items.first);
     int units = 0, blocks = params.d.thread_blocks;

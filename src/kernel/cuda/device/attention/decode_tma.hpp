@@ -17,6 +17,8 @@ struct TmaDecodeConfig {
   int row_tiles;     ///< warps with different rows of a head
   int parts;         ///< warps with the same rows and different tiles of keys
   int stages;        ///< a multiple of `parts`
+  bool early;        ///< prefetches its first pages into the L2 while earlier launches run
+  bool joins;        ///< the block in which a span begins adds up its parts where they are complete before its own
   bool heads_first;  ///< pages are [kv_heads, block, D], otherwise [block, kv_heads, D]
 
   template <class Visit>
@@ -24,7 +26,8 @@ struct TmaDecodeConfig {
     visit("head_size", head_size), visit("value_size", value_size), visit("kv_heads", kv_heads), visit("group", group),
         visit("block", block), visit("q", q), visit("kv", kv), visit("out", out), visit("plain", plain),
         visit("weight_parts", weight_parts), visit("rows", rows), visit("heads", heads), visit("row_tiles", row_tiles),
-        visit("parts", parts), visit("stages", stages), visit("heads_first", heads_first);
+        visit("parts", parts), visit("stages", stages), visit("early", early), visit("joins", joins),
+        visit("heads_first", heads_first);
   }
 
   static constexpr int keys = 16;  ///< of a tile, which is a unit of work, too

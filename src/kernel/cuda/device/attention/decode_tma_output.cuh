@@ -116,6 +116,49 @@ struct TmaDecodeOutput {
       for (int i = 0; i < columns / 2; ++i) row.repair_quad(column(i), any);
     }
   }
+  /// Rows first .. of a partial that has been left by another block: their maxima, then what is added relative to the
+  /// maxima of all, which `top` has.
+  static CERMET_DEVICE void raise(const float* partial, int first, int rows, float (&top)[halves]) {
+#pragma unroll
+    for (int h = 0; h < halves; ++h) {
+      const int r = static_cast<int>(lane_index()) / 4 + 8 * h;
+      if (r < rows) top[h] = fmaxf(top[h], __ldcg(partial + first + r));
+    }
+  }
+  CERMET_DEVICE void rescale(const float (&top)[halves]) {
+#pragma unroll
+    for (int h = 0; h < halves; ++h) {
+      const float factor = rescale_factor(maximum[h], top[h]);
+      maximum[h] = top[h];
+      sum[h] *= factor;
+#pragma unroll
+      for (int n = 0; n < columns; ++n) output[h][n][0] *= factor, output[h][n][1] *= factor;
+    }
+  }
+  template <class SpanPartials>
+  CERMET_DEVICE void add(float* partial, int first, int rows) {
+    const int lane = static_cast<int>(lane_index());
+#pragma unroll
+    for (int h = 0; h < halves; ++h) {
+      const int r = lane / 4 + 8 * h;
+      if (r >= rows) continue;
+      const float factor = rescale_factor(__ldcg(partial + first + r), maximum[h]);
+      sum[h] = fmaf(__ldcg(partial + C.block_rows() + first + r), factor, sum[h]);
+#pragma unroll
+      for (int n = 0; n < columns; n += 2) {
+        const auto two = [&](int d) {
+          return __ldcg(reinterpret_cast<const float2*>(SpanPartials::output(partial, first + r, d)));
+        };
+        const int d = 8 * n + (Mma::is_quantized ? 4 : 2) * (lane % 4);
+        const float2 a = two(d), b = two(d + (Mma::is_quantized ? 2 : 8));
+        float(&even)[2] = output[h][n], (&odd)[2] = output[h][n + 1];
+        even[0] = fmaf(a.x, factor, even[0]);
+        even[1] = fmaf(Mma::is_quantized ? b.x : a.y, factor, even[1]);
+        odd[0] = fmaf(Mma::is_quantized ? a.y : b.x, factor, odd[0]);
+        odd[1] = fmaf(b.y, factor, odd[1]);
+      }
+    }
+  }
   /// As rows first .. of a partial.
   template <class SpanPartials>
   CERMET_DEVICE void write_partial(float* partial, int first, int rows) const {

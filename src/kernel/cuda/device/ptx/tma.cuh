@@ -38,7 +38,15 @@ CERMET_DEVICE void tma_load_4d(void* shared, const TensorMapBytes* map, int colu
       : "memory");
 }
 
-/// The same to the same place in each block of the cluster that is in `blocks`, where its barrier counts the bytes.
+/// Brings the same tile to the L2 without waiting for it.
+CERMET_DEVICE void tma_prefetch_4d(const TensorMapBytes* map, int column, int row, int inner, int outer) {
+  asm volatile("cp.async.bulk.prefetch.tensor.4d.L2.global.tile [%0, {%1, %2, %3, %4}];" ::"l"(map), "r"(column),
+               "r"(row), "r"(inner), "r"(outer)
+               : "memory");
+}
+
+/// The same copy to the same place in each block of the cluster that is in `blocks`, where its barrier counts the
+/// bytes.
 CERMET_DEVICE void tma_load_4d_multicast(void* shared, const TensorMapBytes* map, int column, int row, int inner,
                                          int outer, uint64_t* barrier, int blocks) {
   asm volatile(
