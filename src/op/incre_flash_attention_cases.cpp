@@ -380,6 +380,23 @@ void add_whole_pages(std::vector<Case>& list) {
     s.q = t == DType::bf16 ? DType::f32 : t;
     add("mixed", {90, 300, 16});
   }
+  for (const DType cache : {DType::i8, DType::f8_e4m3}) {
+    Sizes s{.heads = 16, .kv_heads = 4, .d = 128, .dv = 128, .block = 16, .q = DType::bf16, .cache = cache};
+    s.aligned = s.whole_pages = true;
+    const auto add = [&](std::string_view case_name, bool per_token, const Lengths& contexts,
+                         const Lengths& queries = {}, Attributes attributes = {}) {
+      Case c =
+          make_case(fmt::format("pages_{}_{}", case_name, name_of(cache)), s, contexts, queries, std::move(attributes));
+      add_scales(c, per_token);
+      list.push_back(std::move(c));
+    };
+    add("batch", true, {30, 500, 1, 90, 17, 64, 0, 33, 12, 70, 300, 31, 16, 8}, {}, {{"return_lse", true}});
+    add("head_scales", false, {30, 500, 1, 90});
+    add("queries", true, {40, 130, 16, 7, 0, 300}, {16, 5, 16, 1, 3, 2});
+    s.block = 64, s.kv_heads = 2;
+    add("block64", true, {90, 300}, {}, {{"window", std::int64_t{70}}});
+    add("nhd", false, {90, 300}, {}, {{"layout", "nhd"}});
+  }
 }
 
 /// Quantized caches with head sizes that tiled kernels take.

@@ -8,6 +8,7 @@
 #include "kernel/cuda/declare.hpp"
 #include "kernel/cuda/device/attention/decode_tma.hpp"
 #include "op/kv_cache.hpp"
+#include "op/operands.hpp"
 
 namespace cermet::cuda::attention_decode_tma_file {
 namespace {
@@ -22,6 +23,7 @@ attention::TmaDecodeConfig device_config(const Problem& p, const Config& config 
   attention::TmaDecodeConfig c{};
   c.head_size = usual.head_size, c.value_size = usual.value_size, c.kv_heads = usual.kv_heads, c.group = usual.group;
   c.block = usual.block, c.q = a.q, c.kv = a.kv, c.out = a.out, c.plain = a.plain;
+  c.token_scales = a.token_scales;
   c.weight_parts = p.attributes.flag("strict") ? 2 : 1;
   c.heads_first = p.attributes.text("layout") == "hnd";
   const std::int64_t rows = div_up(a.tokens, std::max<std::int64_t>(1, a.sequences)) * a.group();
@@ -45,9 +47,13 @@ Decline declines(const Problem& p) {
   if (p.target->compute_capability != 90) return "needs compute capability 9.0";
   if (Decline decline = decode_operands_decline(p)) return decline;
   const AttentionProblem a(p);
-  if (is_quantized_cache(a.kv)) return fmt::format("a cache of {}; taken: bf16 and f16", name_of(a.kv));
-  if (!takes_row(2 * a.head_size) || !takes_row(2 * a.value_size) || a.head_size > 128 || a.value_size > 128)
-    return fmt::format("head sizes {} and {}; taken: 64 and 128", a.head_size, a.value_size);
+  const bool both = has_token_scales(p, op::incre_flash_attention::k_scale) &&
+                    has_token_scales(p, op::incre_flash_attention::v_scale);
+  if (a.token_scales && !both) return "scales of tokens for keys or values only; taken: for both";
+  if (a.token_scales && p.attributes.text("layout") != "hnd") return "scales of tokens; taken: with heads first";
+  const auto bytes = byte_size(a.kv);
+  if (!takes_row(bytes * a.head_size) || !takes_row(bytes * a.value_size) || a.head_size > 128 || a.value_size > 128)
+    return fmt::format("head sizes {} and {}; taken: 64, if they have 16 bits, and 128", a.head_size, a.value_size);
   constexpr int keys = attention::TmaDecodeConfig::keys;
   if (a.block % keys != 0) return fmt::format("pages of {} tokens; taken: multiples of {}", a.block, keys);
   const attention::TmaDecodeConfig c = device_config(p);
@@ -107,7 +113,12 @@ bool set_maps(const Device& device, const attention::TmaDecodeConfig& c, attenti
     to = std::bit_cast<TensorMapBytes>(const_cast<Device&>(device).tensor_map(shape));
     return true;
   };
-  return encode(p.k, c.head_size, params.k) && encode(p.v, c.value_size, params.v);
+  const auto has_scales = [&](const attention::KeyList& list) {
+    return !c.token_scales || (reinterpret_cast<std::uintptr_t>(list.scale) % 16 == 0 && list.scale_row_stride == 1 &&
+                               list.scale_head_stride == c.block && list.scale_page_stride % 4 == 0);
+  };
+  return has_scales(p.k) && has_scales(p.v) && encode(p.k, c.head_size, params.k) &&
+         encode(p.v, c.value_size, params.v);
 }
 
 bool may_have_many(const AttentionProblem& a) { return a.tokens > most_shared_queries; }

@@ -14,12 +14,14 @@ namespace cermet::attention {
 /// Values of all keys of a tile are multiplied.
 struct AllValues {
   CERMET_DEVICE void select(int, uint32_t (&)[2]) const {}
+  static CERMET_DEVICE float scale(int, float of_key) { return of_key; }
 };
 /// Those of the keys first .. end - 1 of a tile are: a weight of 0 does not silence a NaN of another.
 template <int Keys>
 struct SeenValues {
+  int first, end;
   uint32_t mask[Keys / 8];  ///< of keys 8 n + 2 (lane % 4) and the next
-  CERMET_DEVICE SeenValues(int first, int end) {
+  CERMET_DEVICE SeenValues(int first, int end) : first(first), end(end) {
 #pragma unroll
     for (int n = 0; n < Keys / 8; ++n) {
       const int key = 8 * n + 2 * static_cast<int>(lane_index() % 4);
@@ -28,6 +30,7 @@ struct SeenValues {
   }
   /// Of an operand with keys 8 n .. + 15.
   CERMET_DEVICE void select(int n, uint32_t (&values)[2]) const { values[0] &= mask[n], values[1] &= mask[n + 1]; }
+  CERMET_DEVICE float scale(int key, float of_key) const { return key >= first && key < end ? of_key : 0.0f; }
 };
 
 /// Rows: where rows of a tile lie.
@@ -325,7 +328,7 @@ struct DecodeMma {
     using V = Rows<C.kv, C.value_size, keys>;
     const int lane = static_cast<int>(lane_index());
     float change = 1.0f;
-    if constexpr (C.token_scales) change = state.value_unit.take(scales[lane % keys]);
+    if constexpr (C.token_scales) change = state.value_unit.take(seen.scale(lane % keys, scales[lane % keys]));
     if (change != 1.0f) {
 #pragma unroll
       for (int n = 0; n < 2 * v_steps; ++n)
@@ -341,7 +344,8 @@ struct DecodeMma {
         if constexpr (C.token_scales)
           scale = *reinterpret_cast<const Vector<float, 2>*>(scales + 8 * (n + i) + 2 * (lane % 4));
 #pragma unroll
-        for (int e = 0; e < 2 * halves; ++e) weights[n + i][e] *= scale[e % 2] * unit;
+        for (int e = 0; e < 2 * halves; ++e)
+          weights[n + i][e] *= seen.scale(8 * (n + i) + 2 * (lane % 4) + e % 2, scale[e % 2]) * unit;
       }
       uint32_t main[4], rest[4];
       pack_weights(weights, n, main, rest);

@@ -23,6 +23,7 @@
 
 #include "kernel/cuda/device/attention/decode_tma_output.cuh"
 #include "kernel/cuda/device/overlap.cuh"
+#include "kernel/cuda/device/ptx/bulk.cuh"
 #include "kernel/cuda/device/ptx/mbarrier.cuh"
 #include "kernel/cuda/device/ptx/tma.cuh"
 
@@ -54,18 +55,21 @@ struct TmaDecodeTask {
 
   struct Shared {
     char* stages;
+    float* scales;  ///< (stages) [2][heads][keys]: of keys, then of values
     float* exchange;
     Work* work;
     int* missing;            ///< (stages)
     uint64_t *full, *empty;  ///< (stages)
     CERMET_DEVICE explicit Shared(char* smem)
         : stages(smem),
-          exchange(reinterpret_cast<float*>(smem + C.stages * C.stage_bytes())),
-          work(reinterpret_cast<Work*>(smem + C.stages * C.stage_bytes() + C.exchange_bytes())),
-          missing(reinterpret_cast<int*>(smem + C.stages * C.stage_bytes() + C.exchange_bytes() + C.work_bytes)),
+          scales(reinterpret_cast<float*>(smem + C.stages * C.stage_bytes())),
+          exchange(scales + C.stages * C.scale_bytes() / 4),
+          work(reinterpret_cast<Work*>(exchange + C.exchange_bytes() / 4)),
+          missing(reinterpret_cast<int*>(work) + C.work_bytes / 4),
           full(reinterpret_cast<uint64_t*>(smem + C.shared_bytes()) - 2 * C.stages),
           empty(full + C.stages) {}
     CERMET_DEVICE char* keys_of(int stage) const { return stages + stage * C.stage_bytes(); }
+    CERMET_DEVICE float* scales_of(int stage) const { return scales + stage * C.scale_bytes() / 4; }
     CERMET_DEVICE char* values_of(int stage) const { return keys_of(stage) + C.heads * C.tile_bytes(C.head_size); }
   };
 
@@ -96,6 +100,14 @@ struct TmaDecodeTask {
       for (int head = 0; head < C.heads; ++head)
         ptx::tma_load_4d(to + head * C.tile_bytes(Size), map, 0, lines * (group * C.heads + head), row, page, full);
     }
+  }
+
+  /// Scales of a unit's tokens.
+  static CERMET_DEVICE void copy_scales(const KeyList& list, int group, int page, int row, float* to, uint64_t* full) {
+    const float* from = list.scale + page * list.scale_page_stride + group * C.heads * list.scale_head_stride + row;
+    constexpr int copies = C.block == keys ? 1 : C.heads, each = C.heads * keys / copies;
+#pragma unroll
+    for (int i = 0; i < copies; ++i) ptx::bulk_load(to + i * each, from + i * list.scale_head_stride, 4 * each, full);
   }
 
   /// While earlier launches run: prefetches the pages that the block will probably read first. They may not all be
@@ -171,9 +183,14 @@ struct TmaDecodeTask {
           uint64_t* const full = shared.full + slot.stage;
           shared.missing[slot.stage] = wanted && !exists ? 1 : 0;
           if (wanted && exists) {
-            ptx::mbarrier_arrive_expect(full, C.stage_bytes());
+            ptx::mbarrier_arrive_expect(full, C.stage_bytes() + C.scale_bytes());
             copy<C.head_size>(&params.k, at.head, page, first % C.block, shared.keys_of(slot.stage), full);
             copy<C.value_size>(&params.v, at.head, page, first % C.block, shared.values_of(slot.stage), full);
+            if constexpr (C.token_scales) {
+              float* const scales = shared.scales_of(slot.stage);
+              copy_scales(p.k, at.head, page, first % C.block, scales, full);
+              copy_scales(p.v, at.head, page, first % C.block, scales + C.heads * keys, full);
+            }
           } else {
             ptx::mbarrier_arrive(full);
           }
@@ -205,16 +222,24 @@ struct TmaDecodeTask {
     }
   };
 
-  /// A tile of keys through the online softmax.
-  static CERMET_DEVICE void multiply(const DecodeParams& d, const QueryTile& own, int kv_head, int first,
-                                     const char* tile_keys, const char* tile_values,
-                                     const typename Mma::Queries& queries, typename Mma::State& state) {
+  /// The warp's part of a stage through the online softmax.
+  static CERMET_DEVICE void multiply(const DecodeParams& d, const Shared& shared, const Place& place, int stage,
+                                     const QueryTile& own, int kv_head, int first, const typename Mma::Queries& queries,
+                                     typename Mma::State& state) {
+    const char* tile_keys = shared.keys_of(stage) + place.head * C.tile_bytes(C.head_size);
+    const char* tile_values = shared.values_of(stage) + place.head * C.tile_bytes(C.value_size);
+    [[maybe_unused]] const float* scales = shared.scales_of(stage) + place.head * keys;
     float scores[keys / 8][4];  // [16 rows, keys] over the warp
-    Mma::gemm_qk(queries, tile_keys, scores);
+    if constexpr (Mma::is_quantized) Mma::gemm_qk(queries, tile_keys, scales, scores);
+    else Mma::gemm_qk(queries, tile_keys, scores);
     Mma::scale_and_mask(d.a, d.scale_log2, own, kv_head, first, scores);
     Mma::online_softmax(state, scores);
-    if (first >= own.seen_first && first + keys <= own.end_key) Mma::gemm_pv(state, scores, tile_values);
-    else Mma::gemm_pv(state, scores, tile_values, SeenValues<keys>(own.seen_first - first, own.end_key - first));
+    const auto add_values = [&](const auto& seen) {
+      if constexpr (Mma::is_quantized) Mma::gemm_pv(state, scores, tile_values, scales + C.heads * keys, seen);
+      else Mma::gemm_pv(state, scores, tile_values, seen);
+    };
+    if (first >= own.seen_first && first + keys <= own.end_key) add_values(AllValues());
+    else add_values(SeenValues<keys>(own.seen_first - first, own.end_key - first));
   }
 
   static CERMET_DEVICE void consume(const Params& params, const Shared& shared, WorkUnit at) {
@@ -238,8 +263,7 @@ struct TmaDecodeTask {
         const int first = at.tile.first_key + (at.unit + next - done) * keys;
         ptx::mbarrier_wait(shared.full + slot.stage, slot.phase);
         if (own.rows > 0 && first < own.end_key)
-          multiply(params.d, own, kv_head, first, shared.keys_of(slot.stage) + place.head * C.tile_bytes(C.head_size),
-                   shared.values_of(slot.stage) + place.head * C.tile_bytes(C.value_size), queries, state);
+          multiply(params.d, shared, place, slot.stage, own, kv_head, first, queries, state);
         if (shared.missing[slot.stage] != 0) state.sum[0] = state.sum[Mma::halves - 1] = quiet_nan();
         ptx::mbarrier_arrive_warp(shared.empty + slot.stage);
       }
