@@ -223,11 +223,11 @@ std::vector<Case> cases() {
   list.push_back(make_case(
       "one_token", {.heads = 32, .kv_heads = 8, .d = 64, .dv = 64, .block = 16, .from = bf16, .to = bf16}, {21}));
   list.push_back(make_case("repeated_slot", {.heads = 1, .kv_heads = 1, .d = 8, .dv = 8}, {2, 2, 5, 2}));
-  std::vector<double> many(603);  // two of them twice: next to each other, and far apart
-  for (std::size_t i = 0; i < many.size(); ++i) many[i] = static_cast<double>(i * 7 % 768);
-  many[9] = many[13], many[5] = many[600];
+  std::vector<double> many(1503);  // two of them twice: next to each other, and far apart
+  for (std::size_t i = 0; i < many.size(); ++i) many[i] = static_cast<double>(i * 7 % 1536);
+  many[9] = many[13], many[5] = many[1500];
   list.push_back(make_case("many_tokens",
-                           {.heads = 3, .kv_heads = 1, .d = 8, .dv = 8, .block = 256, .from = bf16, .to = bf16}, many));
+                           {.heads = 3, .kv_heads = 1, .d = 8, .dv = 8, .block = 512, .from = bf16, .to = bf16}, many));
   list.push_back(make_case("no_tokens", {}, {}));
   list.push_back(make_case("q_norm_only", {.norm = true}, order));
   list.back().inputs[k_weight].reset();

@@ -16,8 +16,9 @@ namespace {
 using enum op::rope_and_cache::Operand;
 enum Programs : std::size_t { aligned, unaligned };
 constexpr int threads = 128;
-/// From so many tokens on, items of so many write to the cache: each compares its slots with those of all later tokens.
-constexpr std::int64_t many_tokens = 512, tokens_of_many = 8;
+/// An item that writes to the cache compares its slots with those of all later tokens, so that of many tokens it has
+/// several: one for each `tokens_of_one`, up to `most_tokens`. Of 512 tokens, eight each take twice as long as one.
+constexpr std::int64_t tokens_of_one = 512, most_tokens = 8;
 
 struct Settings {
   KvCacheAxes axes;
@@ -116,9 +117,9 @@ void launch(const LaunchArgs& args, const Settings& settings) {
   p.blocks = args.outputs[1].shape[0];
   p.eps = settings.eps;
   p.weight_offset = settings.weight_offset;
-  const std::int64_t item_tokens = std::min(
-      std::max<std::int64_t>(1, settings.heads_each / cache_heads) * (tokens < many_tokens ? 1 : tokens_of_many),
-      std::int64_t{kv_cache::most_item_tokens});
+  const std::int64_t item_tokens = std::min(std::max<std::int64_t>(1, settings.heads_each / cache_heads) *
+                                                std::clamp(tokens / tokens_of_one, std::int64_t{1}, most_tokens),
+                                            std::int64_t{kv_cache::most_item_tokens});
   p.item_tokens = static_cast<std::uint32_t>(item_tokens);
   p.cache_items = static_cast<std::uint32_t>(div_up(tokens, item_tokens));
   args.queue->run(settings.aligned(args) ? aligned : unaligned,

@@ -36,8 +36,8 @@ struct TmaPrefillConfig {
   constexpr int head_tiles() const { return 1; }             ///< tiles of so many heads that a group has
   constexpr int threads() const { return 128 * (warpgroups + 1); }
   /// Whether weights that may be most of a row's are added as they are multiplied, rounded: an error that both the
-  /// output and the sum have is none. Two parts hardly round; scales of tokens come in between.
-  constexpr bool rounds_sums() const { return parts == 1 && !token_scales; }
+  /// output and the sum have is none. Two parts hardly round; in 8 bits it takes 2 %.
+  constexpr bool rounds_sums() const { return parts == 1 && !columns; }
   constexpr int element_bytes() const { return columns ? 1 : 2; }
   constexpr int piece_elements() const { return 128 / element_bytes(); }
   /// Pieces of 128 bytes that a row is cut into; each piece lies with all rows of the tile.

@@ -77,13 +77,6 @@ CERMET_DEVICE uint32_t pack(float a, float b, float c, float d, f8_e4m3) {
       : "f"(a), "f"(b), "f"(c), "f"(d));
   return all;
 }
-CERMET_DEVICE float rounded(float x, f8_e4m3) {
-  uint32_t halves;
-  asm("{\n.reg .b16 both;\ncvt.rn.satfinite.e4m3x2.f32 both, %1, %1;\ncvt.rn.f16x2.e4m3x2 %0, both;\n}"
-      : "=r"(halves)
-      : "f"(x));
-  return first_of(halves, f16{});
-}
 #endif
 template <class T>
 CERMET_DEVICE float rounded(float x, T) {
