@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/buffer.hpp"
+#include "graph/evaluate.hpp"
 #include "onnx/importer.hpp"
 #include "op/schema/operator.hpp"
 #include "op/schema/reference.hpp"
@@ -78,40 +79,6 @@ Slot slot_of(const TensorType& type, Dims elements) {
   slot.data.emplace(type, std::span(memory.view.as<const std::byte>(),
                                     static_cast<std::size_t>(dense_bytes(type.dtype, memory.view.shape))));
   return slot;
-}
-
-/// Elements and operations of a definition's run on the CPU.
-double work_of_definition(const Problem& problem) {
-  double work = cost_of(problem).operations;
-  for (const auto& input : problem.inputs)
-    if (input) work += static_cast<double>(input->elements().constant());
-  for (const TensorType& output : problem.outputs) {
-    const auto elements = static_cast<double>(output.elements().constant());
-    work += elements;
-    if (problem.op->kind == OpKind::dft)
-      work += 4 * elements * static_cast<double>(problem.input(0).elements().constant());  // sums, no fast transform
-  }
-  return work;
-}
-
-/// The definition's result, on the CPU.
-std::vector<TensorData> evaluate(const Problem& problem, const std::vector<const TensorData*>& inputs) {
-  std::vector<TensorView> from, to;
-  std::vector<OwnedTensor> memory;
-  for (const TensorData* data : inputs)
-    from.push_back(data ? TensorView(const_cast<std::byte*>(data->bytes().data()), data->type().dtype,
-                                     cermet::bind(data->type().dims, {}))
-                        : TensorView());
-  from.resize(problem.inputs.size());
-  for (const TensorType& type : problem.outputs)
-    to.push_back(memory.emplace_back(type.dtype, cermet::bind(type.dims, {})).view);
-  definition(problem).reference({from, to, problem.attributes});
-  std::vector<TensorData> results;
-  for (std::size_t o = 0; o < to.size(); ++o)
-    results.emplace_back(
-        problem.outputs[o],
-        std::span(to[o].as<const std::byte>(), static_cast<std::size_t>(dense_bytes(to[o].dtype, to[o].shape))));
-  return results;
 }
 
 }  // namespace
@@ -218,12 +185,8 @@ std::optional<std::vector<Operand>> Importer::fold(OpKind kind, const std::vecto
     s.depth = depth;
     made.push_back(add(std::move(s)));
   }
-  if (made.size() == 1) note_repeated(kind, inputs, attributes, made[0]);
   return made;
 }
-
-// ---- Constants that have one value everywhere, however large: a mask of zeros, a filled tensor. Elementwise operators
-// read the one element, which broadcasts ----
 
 namespace {
 
@@ -231,39 +194,7 @@ bool is_elementwise(OpKind kind) {
   return kind == OpKind::cast || kind == OpKind::where || definition(kind).category == "Elementwise";
 }
 
-bool only_moves(OpKind kind) {
-  return kind == OpKind::expand || kind == OpKind::reshape || kind == OpKind::transpose || kind == OpKind::slice;
-}
-
 }  // namespace
-
-/// As a tensor without dimensions; none where elements differ or are not known.
-Operand Importer::repeated(Operand x) {
-  if (!x || slot(x).repeated) return x ? slot(x).repeated : x;
-  const TensorType type = slot(x).type;
-  if ((!slot(x).data && !slot(x).tensor) || !std::ranges::all_of(type.dims, [](const Dim& d) { return d == Dim(1); }))
-    return {};
-  if (type.dims.empty()) return x;
-  Slot one{.name = {}, .type = {type.dtype, {}}, .data = {}, .symbolic = {}};
-  one.data.emplace(one.type, known(x).bytes());
-  return add(std::move(one));
-}
-
-/// Marks the result of a constant application whose operands have one value each.
-void Importer::note_repeated(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes,
-                             Operand result) {
-  const bool moves = only_moves(kind);
-  if (!moves && !is_elementwise(kind)) return;
-  std::vector<Operand> ones;
-  for (const Operand x : inputs) {
-    ones.push_back(repeated(x));
-    if (x && !ones.back()) return;
-    if (moves) break;
-  }
-  if (moves) slot(result).repeated = ones.at(0);
-  else if (const auto made = fold(kind, ones, attributes); made && made->size() == 1)
-    slot(result).repeated = made->at(0);
-}
 
 /// Dimensions that broadcast for some sizes only are separated before the operator refuses them for all.
 void Importer::check_broadcast(const std::vector<Operand>& inputs, OpKind kind) const {
@@ -284,27 +215,6 @@ void Importer::check_broadcast(const std::vector<Operand>& inputs, OpKind kind) 
               a - b};
     }
   }
-}
-
-/// The operands of an elementwise operator with one element in place of such a constant, wherever that leaves the
-/// result's dimensions.
-std::vector<Operand> Importer::with_one_element(OpKind kind, const std::vector<Operand>& inputs,
-                                                const Attributes& attributes) {
-  if (!is_elementwise(kind) || std::ranges::none_of(inputs, [&](Operand x) { return x && slot(x).repeated; }))
-    return inputs;
-  const auto result_of = [&](const std::vector<Operand>& operands) {
-    std::vector<std::optional<TensorType>> types;
-    for (const Operand x : operands) types.push_back(x ? std::optional(slot(x).type) : std::nullopt);
-    return make_problem(definition(kind), std::move(types), attributes).outputs.at(0);
-  };
-  const TensorType whole = result_of(inputs);
-  std::vector<Operand> operands = inputs;
-  for (Operand& x : operands) {
-    if (!x || !slot(x).repeated) continue;
-    const Operand before = std::exchange(x, slot(x).repeated);
-    if (result_of(operands) != whole) x = before;
-  }
-  return operands;
 }
 
 }  // namespace cermet::onnx

@@ -160,7 +160,7 @@ std::vector<Operand> Importer::apply(OpKind kind, const std::vector<Operand>& in
   std::optional<std::vector<Operand>> made = fold(kind, inputs, attributes);
   if (!made) {
     check_broadcast(inputs, kind);
-    made = emit(kind, with_one_element(kind, inputs, attributes), attributes, scope);
+    made = emit(kind, inputs, attributes, scope);
     note_undecided(inputs, *made);
   }
   state_.applied.push_back({kind, inputs, attributes, *made});

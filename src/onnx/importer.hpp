@@ -29,7 +29,6 @@ struct Slot {
   int depth = 0;  ///< of expressions within the expression
   std::optional<QuantizedFrom> quantized_from = {};
   bool has_room = false;  ///< whether Lowering::make_room() was called for it
-  Operand repeated = {};  ///< the one element of a constant that is the same everywhere
   int bits = 0;           ///< of integers that the file packs, which are held in 8
   Operand elements = {};  ///< of a value of more dimensions than a tensor may have: the same elements in fewer
   std::optional<Progression> counting = {};  ///< i64 [N] of a size that is not a number
@@ -192,9 +191,6 @@ class Importer {
   void check_broadcast(const std::vector<Operand>& inputs, OpKind kind) const;
   std::optional<std::vector<Operand>> fold(OpKind kind, const std::vector<Operand>& inputs,
                                            const Attributes& attributes);
-  Operand repeated(Operand x);
-  void note_repeated(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes, Operand result);
-  std::vector<Operand> with_one_element(OpKind kind, const std::vector<Operand>& inputs, const Attributes& attributes);
   void tell_sizes();
   Part end_part(std::vector<std::int32_t> reads);
   std::vector<bool> live_slots();

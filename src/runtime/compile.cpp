@@ -16,6 +16,7 @@ constexpr Pass<Compilation> list[] = {
     {"verify", "checks the graph against the rules", false, step::verify},
     {"mark-super-kernels", "marks the nodes that a user selects to become one launch", false, step::mark_super_kernels},
     {"dead-code", "removes nodes whose results are not used", true, step::remove_dead_code},
+    {"fold-constants", "computes before the first run what depends on constants alone", true, step::fold_constants},
     {"common-subexpressions", "computes once what several nodes compute", true, step::merge_common_subexpressions},
     {"rewrite", "puts one operator in the place of several where a rule fits", true, step::rewrite},
     {"layouts", "keeps images with their channels last where convolutions are near", true, step::choose_layouts},

@@ -2,6 +2,7 @@
 
 #include "graph/common_subexpressions.hpp"
 #include "graph/dead_code.hpp"
+#include "graph/fold_constants.hpp"
 #include "graph/pass_runner.hpp"
 #include "graph/text.hpp"
 #include "graph/verify.hpp"
@@ -22,6 +23,20 @@ void expect_pass(const std::string& name, Graph (*pass)(const Graph&)) {
 
 TEST(Passes, DeadCode) { expect_pass("dead_code", remove_dead_code); }
 TEST(Passes, CommonSubexpressions) { expect_pass("common_subexpressions", merge_common_subexpressions); }
+TEST(Passes, FoldConstants) {
+  expect_pass("fold_constants", [](const Graph& graph) { return fold_constants(graph).graph; });
+}
+
+TEST(Passes, FoldConstantsReportsWhatIsLeft) {
+  const FoldedConstants folded =
+      fold_constants(parse_graph(read_text(CERMET_SOURCE_DIR "/tests/graph/golden/fold_constants.before.graph")));
+  EXPECT_EQ(folded.nodes, 12u);
+  std::vector<std::string> left;
+  for (const std::string_view name : {"less", "turned"}) left.push_back(fmt::format("'{}' would take 2.0 GiB", name));
+  for (const std::string_view name : {"kept_huge", "raised", "negated", "huge"})
+    left.push_back(fmt::format("'{}' would take 4.0 GiB", name));
+  EXPECT_EQ(folded.left, left);
+}
 
 struct Trace {
   std::string text;

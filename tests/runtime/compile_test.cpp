@@ -28,13 +28,13 @@ TEST(Compile, ReportsItsSteps) {
     EXPECT_EQ(step.kind == PassKind::programs, step.name == "compile-kernels");
   }
   for (const CompileStepInfo& step : compile_steps()) listed.emplace_back(step.name);
-  EXPECT_EQ(names,
-            (std::vector<std::string>{"verify", "mark-super-kernels", "dead-code", "common-subexpressions", "rewrite",
-                                      "layouts", "rewrite-layouts", "split-gates", "split-sums", "fuse", "fold-views",
-                                      "select-kernels", "load-weights", "compile-kernels", "plan-memory", "bind"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"verify", "mark-super-kernels", "dead-code", "fold-constants",
+                                             "common-subexpressions", "rewrite", "layouts", "rewrite-layouts",
+                                             "split-gates", "split-sums", "fuse", "fold-views", "select-kernels",
+                                             "load-weights", "compile-kernels", "plan-memory", "bind"}));
   EXPECT_EQ(names, listed);
-  EXPECT_EQ(runner.report[4].note, "rope-and-cache 1, stack-linears 1");
-  EXPECT_EQ(runner.report[10].note, "5 views, 11 launches left");
+  EXPECT_EQ(runner.report[5].note, "rope-and-cache 1, stack-linears 1");
+  EXPECT_EQ(runner.report[11].note, "5 views, 11 launches left");
   EXPECT_EQ(runner.executable.steps().size(), 11u);
   EXPECT_EQ(GraphRunner("dense", {.maximum = {}, .skip = {"rewrite"}, .dump_after = ""}).executable.steps().size(),
             14u);

@@ -65,6 +65,7 @@ namespace step {
 std::string verify(Compilation& c);
 std::string mark_super_kernels(Compilation& c);
 std::string remove_dead_code(Compilation& c);
+std::string fold_constants(Compilation& c);
 std::string merge_common_subexpressions(Compilation& c);
 std::string rewrite(Compilation& c);
 std::string choose_layouts(Compilation& c);
