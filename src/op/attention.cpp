@@ -178,7 +178,9 @@ void reference_attention(const ReferenceCall& call, const AttentionSettings& s, 
       magnitude[d] += std::abs(term) * (keys.changed ? 1 + scores.each[j] : 1);
     }
   }
-  const bool empty = scores.visible == 0 && !poisoned;
+  const AttributeValue* empty_rows = call.attributes.find("empty_rows");
+  const bool zeros = empty_rows && std::get<std::string>(*empty_rows) == "zero";
+  const bool empty = !poisoned && (scores.visible == 0 || (zeros && denominator == 0));
   if (sink > -INFINITY) denominator += std::exp(sink - largest);
   spread /= denominator;
   // Magnitudes are multiplied with the errors of so many float32 roundings at least.

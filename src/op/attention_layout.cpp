@@ -12,7 +12,8 @@ namespace cermet {
 namespace {
 
 constexpr std::size_t q = op::flash_attention::q, k = op::flash_attention::k, v = op::flash_attention::v,
-                      bias = op::flash_attention::bias, mask = op::flash_attention::mask;
+                      bias = op::flash_attention::bias, mask = op::flash_attention::mask,
+                      lengths = op::flash_attention::lengths;
 
 std::vector<std::string_view> layouts() { return {"bshd", "bhsd", "bhds"}; }
 
@@ -76,7 +77,8 @@ class Attention {
   void query(std::int64_t b, std::int64_t head, std::int64_t token) const {
     const Shape& shape = call_.inputs[q].shape;
     const std::int64_t heads = shape[a_.q.heads], tokens = shape[a_.q.tokens],
-                       keys = call_.inputs[k].shape[a_.k.tokens];
+                       keys = attention_length(call_.has(lengths) ? &call_.inputs[lengths] : nullptr, b,
+                                               call_.inputs[k].shape[a_.k.tokens]);
     const std::int64_t kv_head = head / (heads / call_.inputs[k].shape[a_.k.heads]);
     ReferenceKeys all{keys, keys - (tokens - token), {}, {}, {}};
     all.key = [&, b](std::int64_t j, std::int64_t d) { return load(call_.inputs[k], k_(b, kv_head, j, d)); };
@@ -111,11 +113,13 @@ BatchedAttention::BatchedAttention(const Attributes& a)
     : q(a.text("q_layout")), k(a.text("k_layout")), v(a.text("v_layout")), o(a.text("o_layout")) {}
 
 std::vector<AttributeSpec> batched_attention_attributes() {
-  return {{"q_layout", std::string("bshd"), "of rank 4: order of q's axes", layouts()},
-          {"k_layout", std::string("bshd"), "of rank 4: order of k's axes", layouts()},
-          {"v_layout", std::string("bshd"), "of rank 4: order of v's axes", layouts()},
-          {"o_layout", std::string("bshd"), "of rank 4: order of o's axes", {"bshd", "bhsd"}},
-          {"masked_score", -std::numeric_limits<double>::infinity(), "score of a key where mask is false"}};
+  return {
+      {"q_layout", std::string("bshd"), "of rank 4: order of q's axes", layouts()},
+      {"k_layout", std::string("bshd"), "of rank 4: order of k's axes", layouts()},
+      {"v_layout", std::string("bshd"), "of rank 4: order of v's axes", layouts()},
+      {"o_layout", std::string("bshd"), "of rank 4: order of o's axes", {"bshd", "bhsd"}},
+      {"masked_score", -std::numeric_limits<double>::infinity(), "score of a key where mask is false"},
+      {"empty_rows", std::string("nan"), "of rank 4: what a query gives whose scores are all -inf", {"nan", "zero"}}};
 }
 
 std::vector<TensorType> infer_batched_attention(const Problem& p) {
@@ -133,6 +137,7 @@ std::vector<TensorType> infer_batched_attention(const Problem& p) {
   const Dims scores{dim_of(p, q, 0), extents.q_heads, dim_of(p, q, a.q.tokens), dim_of(p, k, a.k.tokens)};
   for (const std::size_t operand : {bias, mask})
     if (p.has(operand)) expect_broadcast(p, operand, scores);
+  if (p.has(lengths)) expect_dims(p, lengths, {scores[0]}, "one for each sequence");
   if (std::isnan(p.attributes.number("masked_score"))) bad_attribute(p, "masked_score", "a number");
   Dims o(4, scores[0]);
   o[static_cast<std::size_t>(a.o.heads)] = scores[1];
@@ -141,6 +146,15 @@ std::vector<TensorType> infer_batched_attention(const Problem& p) {
   std::vector<TensorType> outputs{{dtype_attribute(p, "out_dtype", p.input(q).dtype, dtypes::real), o}};
   if (p.attributes.flag("return_lse")) outputs.push_back({DType::f32, {scores[0], scores[1], scores[2]}});
   return outputs;
+}
+
+std::int64_t attention_length(const TensorView* lengths, std::int64_t sequence, std::int64_t keys) {
+  if (!lengths) return keys;
+  const std::int64_t length = load_index(*lengths, sequence);
+  require(length >= 0 && length <= keys,
+          "flash_attention: operand {} (lengths): expected values from 0 to {}, found {} for sequence {}",
+          static_cast<std::size_t>(op::flash_attention::lengths), keys, length, sequence);
+  return length;
 }
 
 void reference_batched_attention(const ReferenceCall& call) { Attention(call).run(); }

@@ -23,10 +23,12 @@ struct BatchedAttention {
   }
 };
 
-/// Attributes q_layout, k_layout, v_layout, o_layout and masked_score.
+/// Attributes q_layout, k_layout, v_layout, o_layout, masked_score and empty_rows.
 std::vector<AttributeSpec> batched_attention_attributes();
 /// Checks operands of rank 4; returns the types of o and, if requested, lse.
 std::vector<TensorType> infer_batched_attention(const Problem& problem);
+/// Keys of a sequence, of `keys` in memory; null for all. Throws Error where there are not so many.
+std::int64_t attention_length(const TensorView* lengths, std::int64_t sequence, std::int64_t keys);
 /// Attention of every query in double precision.
 void reference_batched_attention(const ReferenceCall& call);
 /// Cases of rank 4.

@@ -6,7 +6,7 @@ namespace cermet {
 namespace {
 
 constexpr std::size_t q_at = op::flash_attention::q, v_at = op::flash_attention::v, bias_at = op::flash_attention::bias,
-                      mask_at = op::flash_attention::mask;
+                      mask_at = op::flash_attention::mask, lengths_at = op::flash_attention::lengths;
 
 struct Sizes {
   std::int64_t batch = 2, tokens = 20, keys = 20, heads = 4, kv_heads = 4, d = 16, dv = 16;
@@ -32,7 +32,7 @@ Case make_case(std::string name, const Sizes& s, Attributes attributes = {}, std
           CaseOperand{{s.dtype, laid_out(s.k, s.batch, s.keys, s.kv_heads, s.d)}, normal(), s.padding},
           CaseOperand{{s.dtype, laid_out(s.v, s.batch, s.keys, s.kv_heads, s.dv)}, normal(), s.padding}},
          std::move(attributes)};
-  c.inputs.resize(mask_at + 1);
+  c.inputs.resize(lengths_at + 1);
   c.inputs[bias_at] = std::move(bias_of);
   c.inputs[mask_at] = std::move(mask_of);
   if (!c.attributes.find("causal")) c.attributes.set("causal", false);
@@ -76,6 +76,19 @@ void add_tiles(std::vector<Case>& list) {
         CaseOperand{{DType::f32, {2, 1, 20, 40}}, values({least, least, 0, least, least}), 0});
     add("all_least", {.tokens = 20, .keys = 40}, {}, CaseOperand{{DType::f32, {20, 1}}, values({least, 0, 1}), 0});
     add("all_masked", {.tokens = 20, .keys = 40}, {}, {}, CaseOperand{{DType::boolean, {20, 1}}, values({1, 0, 1})});
+    add("all_masked_zero", {.tokens = 20, .keys = 40}, {{"empty_rows", "zero"}}, {},
+        CaseOperand{{DType::boolean, {20, 1}}, values({1, 0, 1})});
+    add("all_masked_zero_64", {.tokens = 20, .keys = 40, .d = 64, .dv = 64}, {{"empty_rows", "zero"}}, {},
+        CaseOperand{{DType::boolean, {20, 40}}, values({1, 0, 1, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+                                                        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})});
+    for (const std::int64_t d : {48, 64}) {
+      add(fmt::format("lengths_{}", d), {.batch = 3, .tokens = 70, .keys = 210, .d = d, .dv = d},
+          {{"causal", true}, {"return_lse", true}});
+      list.back().inputs[lengths_at] = CaseOperand{{DType::i32, {3}}, values({210, 131, 30}), 0};
+      std::vector<double> fill(static_cast<std::size_t>(3 * 210 * 4 * d), 0.5);
+      std::fill(fill.end() - 4 * d, fill.end(), NAN);  // behind the last sequence's keys
+      list.back().inputs[v]->fill = values(std::move(fill));
+    }
     for (const bool masked : {true, false}) {
       add(masked ? "masked_nan" : "nan", {.tokens = 20, .keys = 40}, {}, {},
           masked ? std::optional(CaseOperand{{DType::boolean, {1, 1, 1, 40}}, values({1, 1, 1, 0, 1})}) : std::nullopt);
@@ -150,6 +163,25 @@ void add_batched_attention_cases(std::vector<Case>& list) {
       CaseOperand{{DType::f32, {1500}}, normal()});
   add("one_token", {.batch = 1, .tokens = 1, .keys = 1, .heads = 1, .kv_heads = 1, .d = 1, .dv = 1, .padding = 0});
   add("odd_sizes", {.batch = 1, .tokens = 17, .keys = 65, .heads = 3, .kv_heads = 1, .d = 7, .dv = 33, .padding = 1});
+  add("all_masked_zero", {}, {{"empty_rows", "zero"}, {"return_lse", true}}, {},
+      CaseOperand{{DType::boolean, {20, 1}}, values({1, 0, 1})});
+  add("infinite_bias_zero", {}, {{"empty_rows", "zero"}}, CaseOperand{{DType::f32, {20, 1}}, values({0, -INFINITY})});
+  add("all_masked_zero_sinks", {}, {{"empty_rows", "zero"}}, {},
+      CaseOperand{{DType::boolean, {20, 1}}, values({1, 0, 1})});
+  list.back().inputs[op::flash_attention::sinks] = CaseOperand{{DType::f32, {4}}, normal(2)};
+  const auto add_lengths = [&](const std::string& name, const Sizes& s, std::vector<double> lengths, DType type,
+                               Attributes attributes = {}, std::optional<CaseOperand> mask_of = {}) {
+    add("lengths_" + name, s, std::move(attributes), {}, std::move(mask_of));
+    list.back().inputs[lengths_at] = CaseOperand{{type, {s.batch}}, values(std::move(lengths)), 0};
+  };
+  add_lengths("decode", {.batch = 4, .tokens = 1, .keys = 700, .heads = 4, .kv_heads = 2, .k = "bhsd", .v = "bhsd"},
+              {700, 1, 0, 333}, DType::i64);
+  add_lengths("causal", {.batch = 2, .tokens = 30, .keys = 90}, {61, 90}, DType::i32, {{"causal", true}});
+  add_lengths("fewer_than_queries", {.batch = 2, .tokens = 9, .keys = 20}, {5, 20}, DType::i32,
+              {{"causal", true}, {"return_lse", true}});
+  add_lengths("window", {.batch = 2, .tokens = 9, .keys = 60}, {33, 60}, DType::i32,
+              {{"causal", true}, {"window", std::int64_t{7}}});
+  add_lengths("mask", {.batch = 2}, {13, 20}, DType::i32, {}, keys);
   add("no_queries", {.tokens = 0});
   add("no_keys", {.keys = 0});
   add("no_sequences", {.batch = 0});

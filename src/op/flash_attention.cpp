@@ -16,9 +16,11 @@ std::vector<TensorType> infer(const Problem& p) {
   if (BatchedAttention::is(p)) return infer_batched_attention(p);
   expect_rank(p, k, 3);
   expect_rank(p, v, 3);
-  for (const std::size_t operand : {bias, mask})
+  for (const std::size_t operand : {bias, mask, lengths})
     if (p.has(operand))
       bad_operand(p, operand, "nothing where sequences stand one after the other", p.input(operand).to_string());
+  if (p.attributes.text("empty_rows") != "nan")
+    bad_attribute(p, "empty_rows", "nan where sequences stand one after the other");
   for (int axis = 0; axis < 2; ++axis) expect_dim(p, v, axis, dim_of(p, k, axis), "that of k");
   auto outputs = infer_attention(p, dim_of(p, k, 1), dim_of(p, k, 2), dim_of(p, v, 2), sinks, alibi);
   if (p.has(cu_seqlens)) expect_rank(p, cu_seqlens, 1);
@@ -300,8 +302,9 @@ OpSpec define() {
           "sequences (b), heads (h), tokens (s) and "
           "elements (d). Then bias is added to the scores behind alibi, masked_score stands where mask is false, and "
           "the sum is rounded to float32; a query "
-          "whose scores are all -inf gives NaN, as softmax does, and a value whose weight is 0 never reaches the "
-          "result.",
+          "whose scores are all -inf gives NaN, as softmax does, or zeros with empty_rows = zero, and a value whose "
+          "weight is 0 never reaches the result. lengths says how many keys each sequence has, of those that k and v "
+          "hold: its last query stands at the last of them.",
       .inputs =
           {{"q", dtypes::real, "[T, Hq, D] or [B, S, Hq, D]", "queries", Mapping::many_to_many},
            {"k", dtypes::real, "[S, heads, D] or [B, T, heads, D]", "keys", Mapping::many_to_many},
@@ -324,7 +327,9 @@ OpSpec define() {
             "[B?, Hq?, S?, T?]",
             "of rank 4: false where a key is not seen; broadcasts to the scores",
             Mapping::one_to_many,
-            true}},
+            true},
+           {"lengths", dtypes::index, "[B]", "of rank 4: keys of each sequence; all where it is not given",
+            Mapping::barrier, true}},
       .outputs = {{"o", dtypes::real, "[T, Hq, Dv] or [B, S, Hq, Dv]", "attention"},
                   {"lse", {DType::f32}, "[Hq, T] or [B, Hq, S]", "with return_lse: log of the denominators"}},
       .attributes =

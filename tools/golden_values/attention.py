@@ -76,7 +76,7 @@ def laid_out(tensor, layout):
     return Tensor(tensor.dtype, array.reshape(-1).tolist(), array.shape)
 
 
-def batched(c, q, k, v, bias=None, mask=None, layouts=('bshd',) * 4, masked_score=None, **settings):
+def batched(c, q, k, v, bias=None, mask=None, layouts=('bshd',) * 4, masked_score=None, lengths=None, **settings):
     """Operands [B, S, H, D] are given in order and stored in the layouts."""
     group, (count, tokens, heads, size), keys = q.shape[2] // k.shape[2], q.shape, k.shape[1]
     causal, scale = settings.get('causal', True), settings.get('scale') or 1 / math.sqrt(size)
@@ -85,13 +85,16 @@ def batched(c, q, k, v, bias=None, mask=None, layouts=('bshd',) * 4, masked_scor
     seen = numpy.broadcast_to(mask.array, shape) if mask else numpy.ones(shape)
     o, lse = numpy.zeros((count, tokens, heads, v.shape[3])), numpy.zeros((count, heads, tokens))
     for b, t, h in numpy.ndindex(count, tokens, heads):
-        scores = {}
-        for j in range(keys):
-            if causal and j > t + keys - tokens:
+        scores, own = {}, lengths.values[b] if lengths else keys
+        for j in range(own):
+            if causal and j > t + own - tokens:
                 continue
             hidden = -INF if masked_score is None else masked_score
             scores[j] = scale * math.fsum(q.array[b, t, h] * k.array[b, j, h // group]) + added[b, h, t, j] if seen[b, h, t, j] else hidden
-        top = max(scores.values())
+        top = max(scores.values(), default=-INF)
+        if not scores or (top == -INF and settings.get('empty_rows') == 'zero'):
+            lse[b, h, t] = -INF
+            continue
         total = math.fsum(math.exp(s - top) for s in scores.values())
         o[b, t, h] = sum((math.exp(s - top) / total * v.array[b, j, h // group] for j, s in scores.items()), numpy.zeros(v.shape[3]))
         lse[b, h, t] = top + math.log(total)
@@ -99,7 +102,7 @@ def batched(c, q, k, v, bias=None, mask=None, layouts=('bshd',) * 4, masked_scor
     attributes = dict(settings, **{name: layout for name, layout in zip(names, layouts) if layout != 'bshd'})
     if masked_score is not None:
         attributes['masked_score'] = masked_score
-    operands = [laid_out(x, layout) for x, layout in zip((q, k, v), layouts)] + [None] * 4 + [bias, mask]
+    operands = [laid_out(x, layout) for x, layout in zip((q, k, v), layouts)] + [None] * 4 + [bias, mask, lengths]
     finish(c, 'flash_attention', operands, numpy.transpose(o, LAYOUTS[layouts[3]]), lse, attributes, [v], keys)
 
 
@@ -118,6 +121,15 @@ def batches(c, draw):
         batched(c, *operands(dtype), bias=draw.coarse('f32', (2, 3, 1)), mask=seen, causal=False, out_dtype='f32')
     batched(c, *operands(), mask=rows, causal=False)
     batched(c, *operands(), mask=rows, bias=draw.coarse('f32', (1, 2, 3, 5)), masked_score=-1.5, causal=False)
+
+
+def lengths(c, draw):
+    """Fewer keys than there is memory for; rows that see none."""
+    for dtype, lens in (('i32', [4, 5]), ('i64', [0, 2])):
+        for settings in ({'causal': False}, {'return_lse': True}):
+            batched(c, draw.coarse('f32', (2, 3, 2, 4)), draw.coarse('f32', (2, 5, 2, 4)), draw.coarse('f32', (2, 5, 2, 6)), lengths=Tensor(dtype, lens), **settings)
+    rows = Tensor('bool', [1, 0, 1, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 1], (3, 5))
+    batched(c, draw.coarse('f32', (2, 3, 2, 4)), draw.coarse('f32', (2, 5, 2, 4)), draw.coarse('f32', (2, 5, 2, 6)), mask=rows, causal=False, empty_rows='zero', return_lse=True)
 
 
 def paged(c, draw, q, dtype, lens, starts=None, scales=None, layout=HND, heads=2, dv=6, block=8, spare=1, columns=False, **settings):
@@ -250,4 +262,5 @@ def cases():
     strict(c, draw)
     pages_of_tokens(c, draw)
     eight_bits(c, draw)
+    lengths(c, draw)
     return c

@@ -37,7 +37,21 @@ ScoreOperand score_operand(const LaunchArgs& args, std::size_t operand, std::int
   return {view.as<const std::byte>() + batch * step(0) + head * step(1) + token * step(2), step(2), step(1), step(3)};
 }
 
-AttentionShape shape_of(const LaunchArgs& args, const Call& a, double masked_score, const PairAttention* pairs) {
+/// What attributes say beside AttentionSettings.
+struct Rows {
+  double masked_score;
+  bool zero;  ///< where all scores are -inf
+  explicit Rows(const Attributes& attributes)
+      : masked_score(attributes.number("masked_score")), zero(attributes.text("empty_rows") == "zero") {}
+};
+
+std::int64_t keys_of(const LaunchArgs& args, const Call& a, std::int64_t batch) {
+  const TensorView* lengths =
+      args.has(op::flash_attention::lengths) ? &args.inputs[op::flash_attention::lengths] : nullptr;
+  return attention_length(lengths, batch, args.inputs[op::flash_attention::k].shape[a.k.tokens]);
+}
+
+AttentionShape shape_of(const LaunchArgs& args, const Call& a, const Rows& rows, const PairAttention* pairs) {
   const TensorView &q = args.inputs[op::flash_attention::q], &k = args.inputs[op::flash_attention::k],
                    &v = args.inputs[op::flash_attention::v], &o = args.outputs[0];
   AttentionShape shape{.head_size = q.shape[a.q.size],
@@ -57,7 +71,8 @@ AttentionShape shape_of(const LaunchArgs& args, const Call& a, double masked_sco
                        .pairs = pairs};
   shape.q_element_step = element_step(q, a.q);
   if (shape.q_element_step != 0) shape.pairs = nullptr;
-  shape.masked_score = static_cast<float>(masked_score);
+  shape.masked_score = static_cast<float>(rows.masked_score);
+  shape.zero_rows = rows.zero;
   shape.floats_by_token = q.dtype == DType::f32 && o.dtype == DType::f32 && shape.q_element_step == 0 &&
                           element_step(o, a.o) == 0 && shape.group == 1;
   if (!args.has(op::flash_attention::bias)) return shape;
@@ -67,12 +82,12 @@ AttentionShape shape_of(const LaunchArgs& args, const Call& a, double masked_sco
   return shape;
 }
 
-void launch(const LaunchArgs& args, const Call& a, const AttentionSettings& settings, double masked_score,
+void launch(const LaunchArgs& args, const Call& a, const AttentionSettings& settings, const Rows& rows,
             const PairAttention* pairs) {
   const TensorView &q = args.inputs[op::flash_attention::q], &k = args.inputs[op::flash_attention::k],
                    &o = args.outputs[0];
   if (o.elements() == 0) return;
-  const AttentionShape shape = shape_of(args, a, masked_score, pairs);
+  const AttentionShape shape = shape_of(args, a, rows, pairs);
   const std::int64_t heads = k.shape[a.k.heads], tokens = q.shape[a.q.tokens],
                      most = attention_tile_tokens(shape.group), tiles = div_up(tokens, most);
   const auto task = [&](std::int64_t index) {
@@ -91,7 +106,7 @@ void launch(const LaunchArgs& args, const Call& a, const AttentionSettings& sett
     if (args.has(op::flash_attention::alibi))
       t.alibi = args.inputs[op::flash_attention::alibi].as<const float>() + first_head;
     t.tokens = std::min(most, tokens - first);
-    t.keys = k.shape[a.k.tokens];
+    t.keys = keys_of(args, a, batch);
     t.position = t.keys - (tokens - first);
     t.k = rows_of(k, a.k, batch, head);
     t.v = rows_of(args.inputs[op::flash_attention::v], a.v, batch, head);
@@ -99,7 +114,9 @@ void launch(const LaunchArgs& args, const Call& a, const AttentionSettings& sett
     t.mask = score_operand(args, op::flash_attention::mask, batch, first_head, first);
     return t;
   };
-  run_attention(settings, shape, q.shape[0] * heads * tiles, task, args.workspace, *args.pool, false);
+  UnlikeLengths lengths;
+  for (std::int64_t b = 0; b < q.shape[0]; ++b) lengths.add(keys_of(args, a, b));  // before threads start: it may throw
+  run_attention(settings, shape, q.shape[0] * heads * tiles, task, args.workspace, *args.pool, lengths.found());
 }
 
 }  // namespace
@@ -117,10 +134,8 @@ extern const Kernel attention_batched{
     .bind = [](const Problem& p) -> Launcher {
       const Call a(p.attributes);
       return [a, settings = AttentionSettings(p.attributes, p.size(op::flash_attention::q, a.q.size)),
-              masked_score = p.attributes.number("masked_score"),
-              pairs = pairs_for(p.input(op::flash_attention::q).dtype)](const LaunchArgs& args) {
-        launch(args, a, settings, masked_score, pairs);
-      };
+              rows = Rows(p.attributes), pairs = pairs_for(p.input(op::flash_attention::q).dtype)](
+                 const LaunchArgs& args) { launch(args, a, settings, rows, pairs); };
     },
     .workspace = [](const Problem& p, int threads) -> std::int64_t {
       const Call a(p.attributes);

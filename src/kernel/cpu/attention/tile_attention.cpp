@@ -69,7 +69,9 @@ void clear(const RowState& state, std::int64_t value_size) {
 
 /// Divides by the denominators and stores outputs and lse.
 void finish(const AttentionShape& shape, const AttentionTask& task, const RowState& state) {
-  const auto sees_nothing = [&](std::int64_t r) { return !task.sinks && state.first[r] >= state.last[r]; };
+  const auto sees_nothing = [&](std::int64_t r) {
+    return !task.sinks && (state.first[r] >= state.last[r] || (shape.zero_rows && state.sum[r] == 0));
+  };
   bool at_once = shape.floats_by_token;
   for (std::int64_t r = 0; at_once && r < task.tokens; ++r) at_once = !sees_nothing(r);
   float shares[rows_per_tile];

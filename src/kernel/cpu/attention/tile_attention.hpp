@@ -59,6 +59,7 @@ struct AttentionShape {
   RunConverter bias_to_float = nullptr;
   std::int64_t bias_bytes = 0;  ///< of an element
   float masked_score = 0;       ///< of keys where the mask is false
+  bool zero_rows = false;       ///< a row whose scores are all -inf gives zeros
   bool floats_by_token =
       false;  ///< queries and outputs are float32, elements side by side, and a row of a task is a token
 };

@@ -37,6 +37,7 @@ class BatchedLaunch {
   AttentionSettings settings_;
   std::int64_t group_;
   float masked_score_;
+  bool zero_rows_;
 };
 
 namespace attention_batched_file {

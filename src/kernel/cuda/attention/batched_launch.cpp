@@ -57,7 +57,8 @@ BatchedLaunch::BatchedLaunch(const Problem& p)
     : call_(p.attributes),
       settings_(p.attributes, p.size(op::flash_attention::q, call_.q.size)),
       group_(BatchedProblem(p).group()),
-      masked_score_(static_cast<float>(p.attributes.number("masked_score"))) {}
+      masked_score_(static_cast<float>(p.attributes.number("masked_score"))),
+      zero_rows_(p.attributes.text("empty_rows") == "zero") {}
 
 attention::BatchedParams BatchedLaunch::params(const LaunchArgs& args, std::int64_t rows) const {
   const TensorView &q = args.inputs[op::flash_attention::q], &k = args.inputs[op::flash_attention::k],
@@ -87,6 +88,12 @@ attention::BatchedParams BatchedLaunch::params(const LaunchArgs& args, std::int6
   p.a.scale = static_cast<float>(settings_.scale);
   p.a.softcap = static_cast<float>(settings_.softcap);
   p.a.causal = settings_.causal;
+  p.a.zero_rows = zero_rows_;
+  if (args.has(op::flash_attention::lengths)) {
+    const TensorView& lengths = args.inputs[op::flash_attention::lengths];
+    p.lengths = lengths.data;
+    p.wide_lengths = lengths.dtype == DType::i64;
+  }
   p.a.aligned = rows_aligned(q) && rows_aligned(k) && rows_aligned(v);
   p.a.aligned_out = rows_aligned(o);
   p.bias = score_operand(args, op::flash_attention::bias, p.a.key_tokens);

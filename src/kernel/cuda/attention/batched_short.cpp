@@ -74,6 +74,7 @@ Decline declines_scores(const Problem& p) {
   if (!a.plain || settings.causal || settings.window > 0 || p.has(op::flash_attention::sinks))
     return "scores that depend on places or are capped, or sinks";
   if (!(settings.scale > 0)) return "a scale that is not above 0";
+  if (p.has(op::flash_attention::lengths)) return "lengths of the sequences";
   if (p.outputs.size() > 1) return "logarithms of sums are wanted, too";
   for (const std::size_t operand : {std::size_t{op::flash_attention::bias}, std::size_t{op::flash_attention::mask}}) {
     if (!p.has(operand)) continue;

@@ -37,6 +37,7 @@ struct Params {
   bool causal, aligned;  ///< aligned: rows of q, k and v, or columns of v, may be read 16 bytes at a time where their
                          ///< length allows it
   bool aligned_out;      ///< four elements of the output may be written at a time
+  bool zero_rows;        ///< a query whose scores are all -inf gives zeros
   bool wide_queries, wide_keys;  ///< query_starts and key_starts are int64
 };
 

@@ -23,8 +23,9 @@ struct BatchedTask {
   template <class Team>
   static CERMET_DEVICE void run(const Params& p, uint32_t item, Team team, char* smem) {
     const BatchItem at = batch_item(p, item);
-    General::attend(batch_params<C.q, C.kv, C.out>(p, at.batch), Operands{{p, at.batch}},
-                    Sequence{0, 0, p.a.tokens, p.a.key_tokens, 0}, at.kv_head, at.tile * General::rows, team, smem);
+    const attention::Params own = batch_params<C.q, C.kv, C.out>(p, at.batch);
+    General::attend(own, Operands{{p, at.batch}}, Sequence{0, 0, own.tokens, own.key_tokens, 0}, at.kv_head,
+                    at.tile * General::rows, team, smem);
   }
 };
 

@@ -28,6 +28,8 @@ struct BatchedParams {
   ScoreOperand bias, mask;
   int64_t q_batch_stride, k_batch_stride, v_batch_stride, o_batch_stride, lse_batch_stride;
   int64_t q_step, k_step, v_step;  ///< between the elements of a row
+  const void* lengths;             ///< [sequences] of int32 or int64: their keys; null for all
+  bool wide_lengths;               ///< int64
   int32_t tiles;                   ///< of a sequence and key-value head
   float masked_score;
 };

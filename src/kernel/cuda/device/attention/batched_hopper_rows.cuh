@@ -170,7 +170,7 @@ struct BatchedHopperRows {
       total += __shfl_xor_sync(0xffffffffu, total, 2);
       const int row = own.row(h);
       const Visible seen = own.seen(p, row);
-      finish[h] = finish_row(p.sinks, kv_head * C.group + row % C.group, seen.first < seen.last,
+      finish[h] = finish_row(p.sinks, kv_head * C.group + row % C.group, seen.first < seen.last && !is_empty(p, total),
                              natural_of(state.maximum[h]), total);
       float any = 0.0f;
 #pragma unroll

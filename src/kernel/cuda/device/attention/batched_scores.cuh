@@ -25,6 +25,11 @@ CERMET_DEVICE Params batch_params(const BatchedParams& p, int64_t batch) {
   a.v.data = static_cast<const Element<KV>*>(a.v.data) + batch * p.v_batch_stride;
   a.o = static_cast<Element<Out>*>(a.o) + batch * p.o_batch_stride;
   if (a.lse) a.lse += batch * p.lse_batch_stride;
+  if (p.lengths) {
+    const int64_t length = p.wide_lengths ? static_cast<const int64_t*>(p.lengths)[batch]
+                                          : int64_t{static_cast<const int32_t*>(p.lengths)[batch]};
+    a.key_tokens = static_cast<int32_t>(max_of(int64_t{0}, min_of(length, int64_t{a.key_tokens})));
+  }
   return a;
 }
 

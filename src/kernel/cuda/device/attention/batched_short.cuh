@@ -209,7 +209,7 @@ struct BatchedShortTask {
     for (int h = 0; h < 2; ++h) {
       float total = state.sum[h] + __shfl_xor_sync(0xffffffffu, state.sum[h], 1);
       total += __shfl_xor_sync(0xffffffffu, total, 2);
-      scale[h] = 1.0f / total;
+      scale[h] = is_empty(p, total) ? 0.0f : 1.0f / total;
       float any = 0.0f;
 #pragma unroll
       for (int d = 0; d < head_size / 8; ++d) {

@@ -218,7 +218,8 @@ struct GeneralTask {
       const float sum = warp_reduce<Sum>(state.sum[r]);
       if (r >= rows_left) continue;
       const int token = s.begin + (row + r) / C.group, head = state.head[r];
-      const Finish finish = finish_row(p.sinks, head, state.seen[r].first < state.seen[r].last, state.maximum[r], sum);
+      const Finish finish = finish_row(p.sinks, head, state.seen[r].first < state.seen[r].last && !is_empty(p, sum),
+                                       state.maximum[r], sum);
       Out* out = static_cast<Out*>(p.o) + token * p.o_token_stride + head * p.o_head_stride;  // [Dv]
 #pragma unroll
       for (int e = 0; e < pieces; ++e)

@@ -15,8 +15,9 @@ struct BatchedPrefillTask {
   template <class Team>
   static CERMET_DEVICE void run(const Params& p, uint32_t item, Team team, char* smem) {
     const BatchItem at = batch_item(p, item);
-    Prefill::attend(batch_params<C.q, C.kv, C.out>(p, at.batch), p.a.scale * log2_e, BatchedScores<S>{p, at.batch},
-                    Sequence{0, 0, p.a.tokens, p.a.key_tokens, 0}, at.kv_head, at.tile * Prefill::rows, team, smem);
+    const attention::Params own = batch_params<C.q, C.kv, C.out>(p, at.batch);
+    Prefill::attend(own, p.a.scale * log2_e, BatchedScores<S>{p, at.batch},
+                    Sequence{0, 0, own.tokens, own.key_tokens, 0}, at.kv_head, at.tile * Prefill::rows, team, smem);
   }
 };
 

@@ -314,8 +314,8 @@ struct PrefillWarp {
         const int row = row_of(m, h), token = s.begin + row / C.group, head = kv_head * C.group + row % C.group;
         if (row >= all_rows) continue;
         const Visible seen = seen_by(p, row);
-        const Finish finish =
-            finish_row(p.sinks, head, seen.first < seen.last, natural_of(maximum[m][h]), broken ? quiet_nan() : total);
+        const Finish finish = finish_row(p.sinks, head, seen.first < seen.last && !is_empty(p, total),
+                                         natural_of(maximum[m][h]), broken ? quiet_nan() : total);
         Out* to = static_cast<Out*>(p.o) + token * p.o_token_stride + head * p.o_head_stride;
         const int first = 2 * (lane() % 4);
         const float factor = finish.factor * value_scale;

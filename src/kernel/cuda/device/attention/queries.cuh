@@ -116,6 +116,9 @@ struct Finish {
   float factor, lse;
 };
 
+/// Whether a row has zeros in place of NaN, by the sum of its weights.
+CERMET_DEVICE bool is_empty(const Params& p, float sum) { return p.zero_rows && sum == 0.0f; }
+
 /// `seen`: whether the row sees any key. `maximum` is -infinity where no finite score was met, and `sum` is relative to
 /// it (to 0 in that case).
 CERMET_DEVICE Finish finish_row(const float* sinks, int head, bool seen, float maximum, float sum) {
