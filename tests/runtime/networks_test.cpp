@@ -110,6 +110,49 @@ Graph mobilenet_v2() {
                     1280);
 }
 
+/// ResNet-50 as frameworks build it: every batch normalization is computed of its four weights.
+class Resnet {
+ public:
+  Graph graph() {
+    x_ = graph_.add_input("image", {DType::f32, {1, 3, 224, 224}});
+    epsilon_ = graph_.add_constant("epsilon", TensorData::of<float>({DType::f32, {}}, {1e-5f}));
+    x_ = relu(normalized(x_, 64, 7, 2));
+    const Ints two{2, 2}, one{1, 1, 1, 1};
+    x_ = graph_.apply(OpKind::max_pool, {x_}, {{"kernel", Ints{3, 3}}, {"strides", two}, {"pads", one}});
+    for (const auto& [width, times, stride] : {std::array{64, 3, 1}, {128, 4, 2}, {256, 6, 2}, {512, 3, 2}})
+      for (int i = 0; i < times; ++i) {
+        const ValueId before = i == 0 ? normalized(x_, 4 * width, 1, stride) : x_;
+        x_ = relu(normalized(relu(normalized(x_, width, 1, 1)), width, 3, i == 0 ? stride : 1));
+        x_ = relu(graph_.apply(OpKind::add, {normalized(x_, 4 * width, 1, 1), before}));
+      }
+    x_ = graph_.apply(OpKind::reduce_mean, {x_}, {{"axes", Ints{2, 3}}});
+    graph_.add_output("classes", graph_.apply(OpKind::linear, {x_, weight({1000, 2048}), weight({1000})}));
+    return std::move(graph_);
+  }
+
+ private:
+  ValueId weight(const Dims& dims) { return graph_.add_constant(fmt::format("w{}", weights_++), {DType::f32, dims}); }
+  ValueId relu(ValueId x) { return graph_.apply(OpKind::relu, {x}); }
+  ValueId normalized(ValueId x, std::int64_t outputs, std::int64_t taps, std::int64_t stride) {
+    const std::int64_t pad = taps / 2;
+    const Dim inputs = graph_.type(x).dims[1];
+    x = graph_.apply(OpKind::conv, {x, weight({outputs, inputs, taps, taps})},
+                     {{"strides", Ints{stride, stride}}, {"pads", Ints{pad, pad, pad, pad}}});
+    const ValueId mean = weight({outputs}), variance = weight({outputs}), gamma = weight({outputs}),
+                  beta = weight({outputs});
+    const ValueId deviation = graph_.apply(OpKind::sqrt, {graph_.apply(OpKind::add, {variance, epsilon_})});
+    const ValueId scale = graph_.apply(OpKind::div, {gamma, deviation});
+    const ValueId shift = graph_.apply(OpKind::sub, {beta, graph_.apply(OpKind::mul, {mean, scale})});
+    const auto channels = [&](ValueId v) { return graph_.apply(OpKind::reshape, {v}, {{"shape", Ints{-1, 1, 1}}}); };
+    x = graph_.apply(OpKind::mul, {x, channels(scale)});
+    return graph_.apply(OpKind::add, {x, channels(shift)});
+  }
+
+  Graph graph_;
+  ValueId x_, epsilon_;
+  int weights_ = 0;
+};
+
 /// Blocks of each kind, and bytes of the values between them.
 std::string plan_of(const Graph& graph, FusionMode mode) {
   const Context context(ContextOptions{.device = "null", .threads = 2});
@@ -175,6 +218,21 @@ void expect_one_block_each(const char* device) {
 }
 TEST(Networks, DerivedReductionsAreOneBlock) { expect_one_block_each("null"); }
 TEST(LongNetworks, DerivedReductionsAreOneBlockOnAGpu) { expect_one_block_each("null:sm_90"); }
+
+/// As many as of an ONNX file, whose exporter folded the normalizations.
+TEST(Networks, BatchNormalizationsOfWeightsAreFolded) {
+  const Context context(ContextOptions{.device = "null", .threads = 1});
+  Context own = context.with_own_stream();
+  const auto launches = [&](const std::vector<std::string>& skip) {
+    return Session(Resnet().graph(), own, [](const std::string&, std::int64_t, const TensorView&) {},
+                   {.maximum = {}, .skip = skip})
+        .executable()
+        .steps()
+        .size();
+  };
+  EXPECT_EQ(launches({}), 55u);
+  EXPECT_GT(launches({"fold-constants"}), 300u);
+}
 
 TEST(Networks, BlocksAreNotMoreThanTheyWere) {
   cpu::force_isa(std::min(cpu::Isa::avx512_bf16,
