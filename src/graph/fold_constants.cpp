@@ -6,6 +6,7 @@
 #include "graph/editor.hpp"
 #include "graph/evaluate.hpp"
 #include "graph/memory.hpp"
+#include "op/operands.hpp"
 #include "op/schema/operator.hpp"
 
 namespace cermet {
@@ -33,8 +34,7 @@ std::string size_text(double bytes) {
 
 class Folding {
  public:
-  explicit Folding(const Graph& graph)
-      : graph_(graph), editor_(graph), folded_(graph.values().size()) {}
+  explicit Folding(const Graph& graph) : graph_(graph), editor_(graph), folded_(graph.values().size()) {}
 
   FoldedConstants run() {
     for (std::size_t v = 0; v < graph_.values().size(); ++v) {
@@ -172,13 +172,14 @@ class Folding {
     return made && editor_.value(made->at(0)).type.dims.empty() ? made->at(0) : ValueId{};
   }
 
-  /// The operands of a node as constants where they are; of an elementwise operator as they were before they were
-  /// expanded, where that leaves the result's type.
+  /// The operands of a node as constants where they are; of an elementwise operator, and biases and masks of attention,
+  /// as they were before they were expanded, where that leaves the result's type.
   std::vector<ValueId> operands_of(const Node& node) {
     std::vector<ValueId> operands = node.inputs;
     for (ValueId& id : operands)
       if (id && folded_[id.at()]) id = folded_[id.at()];
-    if (!broadcasts_operands(node.op) || node.outputs.size() != 1) return operands;
+    const bool is_attention = node.op == OpKind::flash_attention;
+    if (!is_attention && (!broadcasts_operands(node.op) || node.outputs.size() != 1)) return operands;
     const auto take = [&](ValueId& id, ValueId narrow) {
       if (!narrow || narrow == id) return false;
       const ValueId before = std::exchange(id, narrow);
@@ -187,9 +188,10 @@ class Folding {
       id = before;
       return false;
     };
-    for (ValueId& id : operands) {
+    for (std::size_t i = is_attention ? std::size_t{op::flash_attention::bias} : 0; i < operands.size(); ++i) {
+      ValueId& id = operands[i];
       if (!id || editor_.value(id).kind != ValueKind::constant || editor_.value(id).type.elements() == Dim(1)) continue;
-      if (take(id, one_element(id))) continue;
+      if (!is_attention && take(id, one_element(id))) continue;
       while (take(id, before_expansion(id))) continue;
     }
     return operands;
@@ -227,8 +229,8 @@ class Folding {
     const auto [found, is_new] = kept_.try_emplace(constant.index);
     if (!is_new) return found->second;
     const double bytes = fixed_bytes(editor_.value(constant).type), leaves = facts(constant).leaves;
-    found->second = (bytes <= always_kept || bytes <= most_growth * leaves) &&
-                    made_ + bytes <= most_made + most_growth * given_;
+    found->second =
+        (bytes <= always_kept || bytes <= most_growth * leaves) && made_ + bytes <= most_made + most_growth * given_;
     if (found->second) made_ += bytes;
     else left_.push_back(fmt::format("'{}' would take {}", graph_.value(result).name, size_text(bytes)));
     return found->second;
@@ -260,17 +262,19 @@ class Folding {
       return !from || editor_.value(from).type == editor_.value(to).type;
     };
     if (std::ranges::equal(node.inputs, operands, is_same_type)) return;
-    const ValueId result = node.outputs[0];
-    const std::string name = editor_.value(result).name;
-    const ValueId made = editor_.insert_before(n, node.op, operands, node.attributes, node.scope)[0];
-    editor_.replace_uses(result, made);
+    std::vector<std::string> names;
+    const std::vector<ValueId> made = editor_.insert_before(n, node.op, operands, node.attributes, node.scope);
+    for (std::size_t o = 0; o < made.size(); ++o) {
+      names.push_back(editor_.value(node.outputs[o]).name);
+      editor_.replace_uses(node.outputs[o], made[o]);
+    }
     editor_.erase(n);
-    editor_.rename(made, name);
+    for (std::size_t o = 0; o < made.size(); ++o) editor_.rename(made[o], names[o]);
   }
 
   const Graph& graph_;
   GraphEditor editor_;
-  std::vector<ValueId> folded_;  ///< by value of the graph: the constant that it is
+  std::vector<ValueId> folded_;                              ///< by value of the graph: the constant that it is
   std::unordered_map<std::int32_t, ValueId> named_for_;      ///< by new constant: the result whose name it takes
   std::unordered_map<std::int32_t, ValueId> expanded_from_;  ///< by constant: one that broadcasts to it
   std::unordered_map<std::int32_t, Facts> facts_;

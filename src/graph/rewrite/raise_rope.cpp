@@ -1,7 +1,8 @@
-// Rotary embeddings that exporters write out as x * cos + rotated(x) * sin, put together again.
+// Rotary embeddings that frameworks write out as x * cos + rotated(x) * sin, put together again. The tables are
+// constants or computed of the positions of a run; rows of x read the row of the table that they were multiplied with.
 #include <algorithm>
-#include <cstring>
 
+#include "graph/rewrite/derive/half_table.hpp"
 #include "graph/rewrite/replace.hpp"
 
 namespace cermet {
@@ -18,36 +19,20 @@ struct RotarySpelling {
 
 const std::vector<RotarySpelling>& spellings() {
   static const std::vector<RotarySpelling> list{
-      {Pattern::parse("b = slice(x); a = slice(x); y = add(mul(x, c@), mul(concat(neg(b), a), s@))"),
+      {Pattern::parse("b = slice(x); a = slice(x); y = add(mul(x, c), mul(concat(neg(b), a), s))"),
        false,
        {{0, 1}, {1, 0}}},
-      {Pattern::parse("a, b = split(x); y = add(mul(x, c@), mul(concat(neg(b), a), s@))"), false, {}},
+      {Pattern::parse("a, b = split(x); y = add(mul(x, c), mul(concat(neg(b), a), s))"), false, {}},
       {Pattern::parse(
-           "b = slice(x); a = slice(x); y = add(mul(x, c@), mul(reshape(concat(reshape(neg(b)), reshape(a))), s@))"),
+           "b = slice(x); a = slice(x); y = add(mul(x, c), mul(reshape(concat(reshape(neg(b)), reshape(a))), s))"),
        true,
        {{0, 1}, {1, 0}}},
   };
   return list;
 }
 
-/// A table that is the same for everything but the position: [1, .., T, D] with what a pair shares standing twice.
-bool is_table(const Match& m, const char* name, const TensorType& x, bool is_interleaved) {
-  const Value& value = m.editor->value(m.at(name));
-  const TensorData* data = value.data();
-  const Dims& dims = value.type.dims;
-  const std::size_t rank = dims.size();
-  if (!data || value.type.dtype != DType::f32 || rank < 2 || dims[rank - 1] != x.dims.back() ||
-      dims[rank - 2] != x.dims[x.dims.size() - 2])
-    return false;
-  if (!std::all_of(dims.begin(), dims.end() - 2, [](const Dim& dim) { return dim == Dim(1); })) return false;
-  const auto width = static_cast<std::size_t>(dims.back().constant()), element = sizeof(float);
-  const std::byte* bytes = data->bytes().data();
-  for (std::size_t row = 0; row < data->bytes().size(); row += width * element)
-    for (std::size_t i = 0; i < width / 2; ++i) {
-      const std::size_t first = is_interleaved ? 2 * i : i, second = is_interleaved ? 2 * i + 1 : i + width / 2;
-      if (std::memcmp(bytes + row + first * element, bytes + row + second * element, element) != 0) return false;
-    }
-  return true;
+PairOrder order_of(const RotarySpelling& spelling) {
+  return spelling.is_interleaved ? PairOrder::neighbours : PairOrder::halves;
 }
 
 bool takes_half(const Match& m, std::size_t node, std::int64_t half, std::int64_t width, bool is_interleaved) {
@@ -74,79 +59,125 @@ bool joins_last(const Match& m, const RotarySpelling& spelling) {
   return true;
 }
 
-bool is_rotation(const Match& m, const RotarySpelling& spelling) {
+bool is_rotation(const Match& m, const RotarySpelling& spelling, bool any_type) {
   const TensorType& x = m.type("x");
-  if (x.dtype != DType::f32 || x.rank() < 2 || !x.is_constant() || m.type("y") != x ||
-      x.dims.back().constant() % 2 != 0)
+  if ((x.dtype != DType::f32 && !(any_type && dtypes::real.contains(x.dtype))) || x.rank() < 2 || !x.is_constant() ||
+      m.type("y") != x || x.dims.back().constant() % 2 != 0)
     return false;
-  if (x.elements().constant() / x.dims.back().constant() > most_rope_positions || m.type("a") != m.type("b"))
+  if (x.elements() == Dim(0) || x.elements().constant() / x.dims.back().constant() > most_rope_positions ||
+      m.type("a") != m.type("b"))
     return false;
   const std::int64_t width = x.dims.back().constant();
   for (const auto& [node, half] : spelling.slices)
     if (!takes_half(m, node, half, width, spelling.is_interleaved)) return false;
-  return joins_last(m, spelling) && is_table(m, "c", x, spelling.is_interleaved) &&
-         is_table(m, "s", x, spelling.is_interleaved);
+  for (const char* table : {"c", "s"})
+    if (m.type(table).dtype != x.dtype || m.type(table).dims.empty() || m.type(table).dims.back() != x.dims.back() ||
+        !stands_twice(*m.editor, m.at(table), order_of(spelling)))
+      return false;
+  return joins_last(m, spelling);
 }
 
-/// [T, D / 2] of a table.
-ValueId halved(GraphEditor& editor, ValueId table, const Dims& x, bool is_interleaved) {
-  const std::int64_t width = x.back().constant();
-  const std::string name = editor.value(table).name;
-  const ValueId rows = editor.add_constant(
-      name + ".rows", ConstantExpression{OpKind::reshape, {table}, {{"shape", Ints{-1, width}}}, 0});
-  Attributes half{{"axes", Ints{1}}, {"starts", Ints{0}}, {"ends", Ints{is_interleaved ? width : width / 2}}};
-  if (is_interleaved) half.set("steps", Ints{2});
-  return editor.add_constant(name + ".pairs", ConstantExpression{OpKind::slice, {rows}, half, 0});
-}
+class Raising {
+ public:
+  Raising(GraphEditor& editor, NodeId anchor, const Match& match, const RotarySpelling& spelling)
+      : editor_(editor), anchor_(anchor), match_(match), spelling_(spelling) {}
 
-/// Each row's place along the axis before the last.
-ValueId row_positions(GraphEditor& editor, const Dims& x) {
-  const TensorType type{DType::i32, Dims(x.begin(), x.end() - 1)};
-  const std::int64_t period = x[x.size() - 2].constant();
-  std::vector<std::int32_t> positions(static_cast<std::size_t>(type.elements().constant()));
-  for (std::size_t i = 0; i < positions.size(); ++i)
-    positions[i] = static_cast<std::int32_t>(static_cast<std::int64_t>(i) % period);
-  return editor.add_constant("positions", TensorData::of(type, positions));
-}
+  bool run() {
+    const ValueId x = match_.at("x"), y = match_.at("y");
+    const IndexedValue whole{x, axes_.fresh(editor_.value(x).type.dims)};
+    const auto cosines = rows_of(whole, "c"), sines = rows_of(whole, "s");
+    if (!cosines || !sines || *cosines != *sines) return false;
+    const AxisList elements = whole.dims.back();
+    const IndexedValue from = source(whole, elements);
+    // Heads are what follows the last axis that the tables have: their rows are rotated alike.
+    AxisList rows = axes_.flat(from.dims), heads;
+    rows.resize(rows.size() - axes_.resolve(elements).size());
+    const AxisList of_table = axes_.resolve(*cosines);
+    for (; !rows.empty() && std::ranges::find(of_table, rows.back()) == of_table.end(); rows.pop_back())
+      heads.insert(heads.begin(), rows.back());
+    Arranger arranger(editor_, axes_, anchor_);
+    const std::vector<AxisList> dims{rows, heads, elements};
+    const auto operand = arranger.arrange(from, dims);
+    const auto cosine = table(arranger, "c", of_table), sine = table(arranger, "s", of_table);
+    if (!operand || !cosine || !sine) {
+      arranger.undo();
+      return false;
+    }
+    const ValueId rotated =
+        arranger.apply(OpKind::rope, {*operand, ValueId{}, *cosine, *sine, positions(rows, of_table)},
+                       {{"style", std::string(spelling_.is_interleaved ? "gptj" : "neox")}});
+    const auto result = arranger.arrange({rotated, dims}, whole.dims);
+    if (!result) {
+      arranger.undo();
+      return false;
+    }
+    const std::string name = editor_.value(y).name;
+    editor_.replace_uses(y, *result);
+    erase_unread(editor_, anchor_);
+    editor_.rename(*result, name);
+    return true;
+  }
 
-Ints numbers_of(const Dims& dims) {
-  Ints numbers;
-  for (const Dim& dim : dims) numbers.push_back(dim.constant());
-  return numbers;
-}
+ private:
+  /// The axes of x that the rows of a table have, in their order; nothing where it does not broadcast.
+  std::optional<AxisList> rows_of(const IndexedValue& x, const char* name) const {
+    auto dims = axes_.broadcast(x.dims, editor_.value(match_.at(name)).type.dims);
+    if (!dims) return {};
+    dims->pop_back();
+    return axes_.flat(*dims);
+  }
+
+  /// x before its heads were transposed, where the rotation alone reads it: attention reads either order.
+  IndexedValue source(const IndexedValue& x, const AxisList& elements) {
+    const bool is_alone = !editor_.is_output(x.value) && std::ranges::all_of(editor_.uses(x.value), [&](Use use) {
+      return std::ranges::find(match_.nodes, use.node) != match_.nodes.end();
+    });
+    if (!is_alone) return x;
+    IndexedValue from = axes_.source_of_moves(editor_, x);
+    const AxisList order = axes_.flat(from.dims), last = axes_.resolve(elements);
+    return order.size() >= last.size() && std::equal(last.rbegin(), last.rend(), order.rbegin()) ? from : x;
+  }
+
+  /// [rows, D / 2]
+  std::optional<ValueId> table(Arranger& arranger, const char* name, const AxisList& rows) {
+    const auto half = one_of_each_pair(arranger, editor_, match_.at(name), order_of(spelling_));
+    return half ? arranger.reshape(*half, {axes_.extent(rows), editor_.value(*half).type.dims.back()}) : std::nullopt;
+  }
+
+  /// The row of the table for each row of x.
+  ValueId positions(const AxisList& rows, const AxisList& of_table) {
+    const TensorType type{DType::i32, {axes_.extent(rows)}};
+    std::vector<std::int32_t> list(static_cast<std::size_t>(type.elements().constant()));
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      std::int64_t rest = static_cast<std::int64_t>(i), place = 0;
+      std::vector<std::int64_t> index(rows.size());
+      for (std::size_t a = rows.size(); a-- > 0; rest /= axes_.extent(rows[a]).constant())
+        index[a] = rest % axes_.extent(rows[a]).constant();
+      for (const Axis axis : of_table)
+        place = place * axes_.extent(axis).constant() +
+                index[static_cast<std::size_t>(std::ranges::find(rows, axis) - rows.begin())];
+      list[i] = static_cast<std::int32_t>(place);
+    }
+    return editor_.add_constant("positions", TensorData::of(type, list));
+  }
+
+  GraphEditor& editor_;
+  NodeId anchor_;
+  const Match& match_;
+  const RotarySpelling& spelling_;
+  Axes axes_;
+};
 
 }  // namespace
 
-/// Every row is a head of its own, so that the layout [.., heads, T, D] needs no transpose.
-bool raise_rope(const Rule&, GraphEditor& editor, NodeId anchor) {
+bool raise_rope(const Rule& rule, GraphEditor& editor, NodeId anchor) {
   for (const RotarySpelling& spelling : spellings()) {
     std::optional<Match> found;
     find_matches(spelling.pattern, editor, anchor, [&](const Match& match) {
-      if (is_rotation(match, spelling)) found = match;
+      if (is_rotation(match, spelling, rule.rounding == RoundingClass::fast)) found = match;
       return found.has_value();
     });
-    if (!found) continue;
-    const Dims dims = found->type("x").dims;
-    const std::string scope = editor.node(anchor).scope, name = editor.value(found->at("y")).name;
-    Ints heads = numbers_of(dims);
-    heads.insert(heads.end() - 1, 1);
-    const ValueId rows = editor.insert_before(anchor, OpKind::reshape, {found->at("x")}, {{"shape", heads}}, scope)[0];
-    const ValueId cosines = halved(editor, found->at("c"), dims, spelling.is_interleaved),
-                  sines = halved(editor, found->at("s"), dims, spelling.is_interleaved);
-    const ValueId rotated =
-        editor.insert_before(anchor, OpKind::rope, {rows, ValueId{}, cosines, sines, row_positions(editor, dims)},
-                             {{"style", spelling.is_interleaved ? "gptj" : "neox"}}, scope)[0];
-    const ValueId result =
-        editor.insert_before(anchor, OpKind::reshape, {rotated}, {{"shape", numbers_of(dims)}}, scope)[0];
-    editor.replace_uses(found->at("y"), result);
-    editor.erase(anchor);
-    for (std::size_t p = found->nodes.size() - 1; p-- > 0;) {
-      const NodeId n = found->nodes[p];
-      const auto is_unread = [&](ValueId id) { return editor.uses(id).empty() && !editor.is_output(id); };
-      if (editor.has(n) && std::ranges::all_of(editor.node(n).outputs, is_unread)) editor.erase(n);
-    }
-    editor.rename(result, name);
-    return true;
+    if (found && Raising(editor, anchor, *found, spelling).run()) return true;
   }
   return false;
 }

@@ -34,7 +34,8 @@ std::span<const AlgebraRow> activation_rules();
 std::span<const AlgebraRow> norm_rules();
 std::span<const AlgebraRow> group_norm_rules();
 
-/// x * cos + rotated(x) * sin, with tables that are constants: rope.
+/// x * cos + rotated(x) * sin, with tables that have the same element for both of a pair: rope. A rule of class fast
+/// takes 16 bits, too.
 bool raise_rope(const Rule& rule, GraphEditor& editor, NodeId anchor);
 /// Products of one operand with weights: one product with the weights stacked, and its columns split.
 bool stack_linears(const Rule& rule, GraphEditor& editor, NodeId anchor);
@@ -69,5 +70,11 @@ bool transpose_weight(const Rule& rule, GraphEditor& editor, NodeId anchor);
 /// A product of a softmax of scores: attention, derived as graph/rewrite/derive/attention_form.hpp says. A rule of
 /// class fast takes rounded scores, too.
 bool derive_attention(const Rule& rule, GraphEditor& editor, NodeId anchor);
+/// Transposes and reshapes around attention: its layouts; keys and values that were repeated: groups of heads.
+bool read_attention_in_place(const Rule& rule, GraphEditor& editor, NodeId anchor);
+/// A mask that compares places of queries and keys: causal, a window, lengths of the sequences.
+bool find_attention_keys(const Rule& rule, GraphEditor& editor, NodeId anchor);
+/// A bias of zeros and of scores that exclude keys: a mask.
+bool mask_in_place_of_bias(const Rule& rule, GraphEditor& editor, NodeId anchor);
 
 }  // namespace cermet

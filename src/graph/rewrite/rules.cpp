@@ -195,6 +195,12 @@ std::vector<Rule> make_rules() {
        .anchor = OpKind::add,
        .stage = 1,
        .apply = raise_rope});
+  rules.push_back({.name = "rope-unrounded",
+                   .summary = "the same of 16 bits, whose products were rounded before they were added",
+                   .rounding = fast,
+                   .anchor = OpKind::add,
+                   .stage = 1,
+                   .apply = raise_rope});
   rules.push_back({.name = "stack-linears",
                    .summary = "linear(x, a), linear(x, b), .. -> split(linear(x, concat(a, b, ..)))",
                    .rounding = exact,
@@ -283,6 +289,33 @@ std::vector<Rule> make_rules() {
                    .anchor = OpKind::matmul,
                    .stage = 1,
                    .apply = derive_attention});
+  rules.push_back({.name = "attention-layouts",
+                   .summary = "transpose(flash_attention(transpose(q), expand(k), expand(v))) -> flash_attention(q, k, "
+                              "v) with layouts and groups of heads",
+                   .rounding = strict,
+                   .anchor = OpKind::flash_attention,
+                   .stage = 2,
+                   .apply = read_attention_in_place});
+  rules.push_back({.name = "attention-bias-as-mask",
+                   .summary = "flash_attention(q, k, v, where(m, 0, -inf)) -> flash_attention(q, k, v, m as mask), or "
+                              "a number up to -1e30 in place of -inf",
+                   .rounding = fast,
+                   .anchor = OpKind::flash_attention,
+                   .stage = 2,
+                   .apply = mask_in_place_of_bias});
+  rules.push_back({.name = "attention-keys",
+                   .summary = "flash_attention(q, k, v, key <= position as mask) -> flash_attention(q, k, v), causal, "
+                              "with a window, or with lengths of the sequences",
+                   .rounding = strict,
+                   .anchor = OpKind::flash_attention,
+                   .stage = 2,
+                   .apply = find_attention_keys});
+  rules.push_back({.name = "attention-keys-unrounded",
+                   .summary = "the same, where a masked key has a finite score up to -1e30",
+                   .rounding = fast,
+                   .anchor = OpKind::flash_attention,
+                   .stage = 2,
+                   .apply = find_attention_keys});
   using enum RuleClass;
   const auto add = [&](std::span<const AlgebraRow> rows, RuleClass rule_class) {
     for (const AlgebraRow& row : rows) rules.push_back(algebra_rule(row, rule_class));

@@ -16,6 +16,14 @@ ValueId Arranger::apply(OpKind op, const std::vector<ValueId>& operands, const A
   return made;
 }
 
+ValueId Arranger::apply_once(OpKind op, const std::vector<ValueId>& operands, const Attributes& attributes) {
+  for (const Use use : editor_.uses(operands[0])) {
+    const Node& node = editor_.node(use.node);
+    if (node.op == op && node.inputs == operands && node.attributes == attributes) return node.outputs[0];
+  }
+  return apply(op, operands, attributes);
+}
+
 void Arranger::undo() {
   for (; !made_.empty(); made_.pop_back()) editor_.erase(made_.back());
 }
@@ -34,7 +42,7 @@ std::optional<ValueId> Arranger::reshape(ValueId id, const Dims& dims) {
   for (std::size_t a = 0; a < dims.size(); ++a)
     shape.push_back(a < from.size() && from[a] == dims[a] ? 0 : dims[a].is_constant() ? dims[a].constant() : -1);
   if (std::ranges::count(shape, -1) > 1) return {};
-  return apply(OpKind::reshape, {id}, {{"shape", shape}});
+  return apply_once(OpKind::reshape, {id}, {{"shape", shape}});
 }
 
 std::optional<ValueId> Arranger::arrange(const IndexedValue& value, const std::vector<AxisList>& dims) {
@@ -68,6 +76,16 @@ std::optional<ValueId> Arranger::arrange(const IndexedValue& value, const std::v
     id = apply(OpKind::expand, {*id}, {{"shape", whole}});
   }
   return reshape(*id, extents(dims));
+}
+
+void erase_unread(GraphEditor& editor, NodeId n) {
+  if (n == no_node || !editor.has(n)) return;
+  for (const ValueId id : editor.node(n).outputs)
+    if (!editor.uses(id).empty() || editor.is_output(id)) return;
+  const std::vector<ValueId> inputs = editor.node(n).inputs;
+  editor.erase(n);
+  for (const ValueId id : inputs)
+    if (id) erase_unread(editor, editor.producer(id));
 }
 
 bool is_copied(const Axes& axes, const IndexedValue& value, const std::vector<AxisList>& dims) {

@@ -12,6 +12,8 @@ class Arranger {
       : editor_(editor), axes_(axes), place_(place), scope_(editor.node(place).scope) {}
 
   ValueId apply(OpKind op, const std::vector<ValueId>& operands, const Attributes& attributes = {});
+  /// The same, or what a node already gives that does the same: layers share it.
+  ValueId apply_once(OpKind op, const std::vector<ValueId>& operands, const Attributes& attributes = {});
   /// The value with these dimensions, which have all of its axes: reshaped, transposed and expanded as far as it must
   /// be. Nothing where a size is missing.
   std::optional<ValueId> arrange(const IndexedValue& value, const std::vector<AxisList>& dims);
@@ -28,6 +30,9 @@ class Arranger {
   std::string scope_;
   std::vector<NodeId> made_;
 };
+
+/// Takes out a node that nothing reads any more, and then what only it has read.
+void erase_unread(GraphEditor& editor, NodeId n);
 
 /// Whether arrange() moves or repeats elements: more than a reshape.
 bool is_copied(const Axes& axes, const IndexedValue& value, const std::vector<AxisList>& dims);

@@ -87,31 +87,54 @@ std::optional<std::vector<AxisList>> Axes::broadcast(const std::vector<AxisList>
   return dims;
 }
 
-Ints permutation_of(const GraphEditor& editor, NodeId transpose) {
-  const Node& node = editor.node(transpose);
-  const AttributeValue* given = node.attributes.find("permutation");
+std::optional<Maker> maker_of(const GraphEditor& editor, ValueId id) {
+  const Value& value = editor.value(id);
+  if (const ConstantExpression* e = value.expression()) {
+    if (e->output != 0) return {};
+    return Maker{e->op, e->inputs, e->attributes};
+  }
+  const NodeId n = editor.producer(id);
+  if (n == no_node || editor.node(n).outputs[0] != id) return {};
+  return Maker{editor.node(n).op, editor.node(n).inputs, editor.node(n).attributes};
+}
+
+Ints permutation_of(const GraphEditor& editor, const Maker& transpose) {
+  const AttributeValue* given = transpose.attributes.find("permutation");
   Ints permutation = given ? std::get<Ints>(*given) : Ints();
   if (!permutation.empty()) return permutation;
-  permutation.resize(editor.value(node.inputs[0]).type.dims.size());
+  permutation.resize(editor.value(transpose.inputs[0]).type.dims.size());
   std::iota(permutation.rbegin(), permutation.rend(), 0);
   return permutation;
+}
+Ints permutation_of(const GraphEditor& editor, NodeId transpose) {
+  const Node& node = editor.node(transpose);
+  return permutation_of(editor, Maker{node.op, node.inputs, node.attributes});
 }
 
 std::optional<IndexedValue> Axes::before(const GraphEditor& editor, const IndexedValue& result) {
   const NodeId n = editor.producer(result.value);
   if (n == no_node) return {};
   const Node& node = editor.node(n);
-  if (node.op != OpKind::reshape && node.op != OpKind::transpose && node.op != OpKind::expand) return {};
-  IndexedValue operand{node.inputs[0], {}};
+  return before(editor, result, Maker{node.op, node.inputs, node.attributes});
+}
+
+std::optional<IndexedValue> Axes::before_any(const GraphEditor& editor, const IndexedValue& result) {
+  const auto view = maker_of(editor, result.value);
+  return view ? before(editor, result, *view) : std::nullopt;
+}
+
+std::optional<IndexedValue> Axes::before(const GraphEditor& editor, const IndexedValue& result, const Maker& view) {
+  if (view.op != OpKind::reshape && view.op != OpKind::transpose && view.op != OpKind::expand) return {};
+  IndexedValue operand{view.inputs[0], {}};
   const Dims& extents = editor.value(operand.value).type.dims;
-  if (node.op == OpKind::transpose) {
-    const Ints permutation = permutation_of(editor, n);
+  if (view.op == OpKind::transpose) {
+    const Ints permutation = permutation_of(editor, view);
     operand.dims.resize(permutation.size());
     for (std::size_t i = 0; i < permutation.size(); ++i)
       operand.dims[static_cast<std::size_t>(permutation[i])] = result.dims[i];
     return operand;
   }
-  auto dims = node.op == OpKind::reshape ? group(flat(result.dims), extents) : broadcast(result.dims, extents);
+  auto dims = view.op == OpKind::reshape ? group(flat(result.dims), extents) : broadcast(result.dims, extents);
   if (!dims) return {};
   operand.dims = std::move(*dims);
   return operand;
@@ -135,6 +158,16 @@ std::optional<IndexedValue> Axes::after(const GraphEditor& editor, NodeId view, 
 IndexedValue Axes::source(const GraphEditor& editor, IndexedValue value) {
   while (auto operand = before(editor, value)) value = std::move(*operand);
   return value;
+}
+
+IndexedValue Axes::source_of_moves(const GraphEditor& editor, IndexedValue value) {
+  for (;;) {
+    const NodeId n = editor.producer(value.value);
+    if (n == no_node || editor.node(n).op == OpKind::expand) return value;
+    auto operand = before(editor, value);
+    if (!operand) return value;
+    value = std::move(*operand);
+  }
 }
 
 }  // namespace cermet

@@ -19,6 +19,15 @@ struct IndexedValue {
   std::vector<AxisList> dims;
 };
 
+/// What gives a value: a node, or a constant's expression.
+struct Maker {
+  OpKind op{};
+  std::vector<ValueId> inputs;
+  Attributes attributes;
+};
+/// The maker of a value that is a first result; nothing for inputs, and for constants that are loaded or data.
+std::optional<Maker> maker_of(const GraphEditor& editor, ValueId id);
+
 /// The axes of a derivation. A reshape that cuts through an axis splits it in two everywhere.
 class Axes {
  public:
@@ -39,10 +48,14 @@ class Axes {
 
   /// What a reshape, transpose or expand reads, by the axes of its result; nothing for other nodes.
   std::optional<IndexedValue> before(const GraphEditor& editor, const IndexedValue& result);
+  /// The same, also of views of constants.
+  std::optional<IndexedValue> before_any(const GraphEditor& editor, const IndexedValue& result);
   /// What a reshape or transpose gives, by the axes of its operand.
   std::optional<IndexedValue> after(const GraphEditor& editor, NodeId view, const IndexedValue& operand);
   /// Follows views back to a value that none makes.
   IndexedValue source(const GraphEditor& editor, IndexedValue value);
+  /// The same, but for expansions.
+  IndexedValue source_of_moves(const GraphEditor& editor, IndexedValue value);
 
  private:
   struct Entry {
@@ -50,10 +63,12 @@ class Axes {
     Axis outer = -1, inner = -1;  ///< its parts, where it was split
   };
   Axis add(const Dim& extent);
+  std::optional<IndexedValue> before(const GraphEditor& editor, const IndexedValue& result, const Maker& view);
   std::vector<Entry> all_;
 };
 
 /// "permutation" of a transpose, defaults resolved.
 Ints permutation_of(const GraphEditor& editor, NodeId transpose);
+Ints permutation_of(const GraphEditor& editor, const Maker& transpose);
 
 }  // namespace cermet

@@ -1,10 +1,9 @@
 // Which axes of a derived attention are sequences, heads, queries and groups of heads: those for which the fewest
 // operands have to be transposed.
 #include <algorithm>
-#include <array>
 
-#include "graph/rewrite/derive/arrange.hpp"
 #include "graph/rewrite/derive/attention_form.hpp"
+#include "graph/rewrite/derive/attention_layouts.hpp"
 #include "op/schema/operator.hpp"
 
 namespace cermet {
@@ -13,25 +12,6 @@ namespace {
 struct Roles {
   AxisList sequences, heads, groups, queries;
 };
-
-AxisList joined(std::initializer_list<const AxisList*> lists) {
-  AxisList all;
-  for (const AxisList* list : lists) all.insert(all.end(), list->begin(), list->end());
-  return all;
-}
-
-/// Dimensions of an operand of rank 4, with the name of their order.
-struct Layout {
-  std::string_view name;
-  std::vector<AxisList> dims;
-};
-
-std::array<Layout, 3> layouts(const AxisList& sequences, const AxisList& heads, const AxisList& tokens,
-                              const AxisList& elements) {
-  return {{{"bshd", {sequences, tokens, heads, elements}},
-           {"bhsd", {sequences, heads, tokens, elements}},
-           {"bhds", {sequences, heads, elements, tokens}}}};
-}
 
 class Placement {
  public:
@@ -53,7 +33,7 @@ class Placement {
     const IndexedValue& result = results_[result_];
     const std::string name = editor_.value(result.value).name;
     editor_.replace_uses(result.value, *made);
-    sweep(editor_.producer(result.value));
+    erase_unread(editor_, editor_.producer(result.value));
     editor_.rename(*made, name);
     return true;
   }
@@ -71,15 +51,13 @@ class Placement {
     }
   }
 
-  AxisList all_heads(const Roles& r) const { return joined({&r.heads, &r.groups}); }
+  AxisList all_heads(const Roles& r) const { return joined_axes({&r.heads, &r.groups}); }
 
   /// The layout that needs no copy, or the first.
   Layout layout_of(const Roles& r, const IndexedValue& value, const AxisList& heads, const AxisList& tokens,
                    const AxisList& elements, std::size_t among = 3) const {
     const auto all = layouts(r.sequences, heads, tokens, elements);
-    for (std::size_t i = 0; i < among; ++i)
-      if (!is_copied(axes_, value, all[i].dims)) return all[i];
-    return all[0];
+    return layout_without_copy(axes_, value, all, among).value_or(all[0]);
   }
   Layout q_layout(const Roles& r) const {
     return layout_of(r, form_.scores.left, all_heads(r), r.queries, form_.elements);
@@ -197,17 +175,6 @@ class Placement {
     if (term.inverted) own = arranger.apply(OpKind::logical_not, {*own});
     mask = mask ? arranger.apply(OpKind::logical_and, {*mask, *own}) : *own;
     return true;
-  }
-
-  /// Takes out a node that nothing reads any more, and then what only it has read.
-  void sweep(NodeId n) {
-    if (n == no_node || !editor_.has(n)) return;
-    for (const ValueId id : editor_.node(n).outputs)
-      if (!editor_.uses(id).empty() || editor_.is_output(id)) return;
-    const std::vector<ValueId> inputs = editor_.node(n).inputs;
-    editor_.erase(n);
-    for (const ValueId id : inputs)
-      if (id) sweep(editor_.producer(id));
   }
 
   GraphEditor& editor_;
