@@ -41,6 +41,7 @@ class Folding {
       const ValueId id{static_cast<std::int32_t>(v)};
       if (graph_.value(id).kind != ValueKind::constant) continue;
       folded_[v] = graph_.value(id).data() ? shared(id, *graph_.value(id).data()) : id;
+      editor_.replace_uses(id, folded_[v]);
       if (!graph_.value(id).expression()) given_ += fixed_bytes(graph_.type(id));
     }
     for (const Node& node : graph_.nodes()) fold(node);

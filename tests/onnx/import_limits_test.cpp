@@ -59,7 +59,7 @@ TEST(ImportLimits, RefusesToComputeLargeConstantsBeforeWeightsLoad) {
   operands.push_back(floats({1}, {1}));
   EXPECT_EQ(error_text([&] { runner.run(operands); }),
             "node 'y' (Expand): expected at most 16777248 elements and operations to compute while importing, found "
-            "67108865 more than 2");
+            "67108865 more than 1");
 }
 
 /// Constants that are results are computed where they are read, by definitions: in a second at most, whatever a file of

@@ -35,8 +35,7 @@ class AttentionKeys {
     if (given_.integer("window") != 0) return false;
     operands_ = attention_operands(editor_, attention_);
     if (operands_[Operand::lengths]) return false;
-    KeyConditions conditions =
-        key_conditions(editor_, axes_, *form_.mask, form_.sequences, form_.queries, form_.keys);
+    KeyConditions conditions = key_conditions(editor_, axes_, *form_.mask, form_.sequences, form_.queries, form_.keys);
     others_ = std::move(conditions.others);
     const std::size_t all = conditions.linear.size() + others_.size();
     for (const bool first : {true, false})  // what says where a query stands comes before windows, which count from it
@@ -77,6 +76,11 @@ class AttentionKeys {
 
   /// j >= i + offset + term - window + 1, of a query that stands at i + offset + term.
   bool takes_window(const LinearCondition& c) {
+    const Dim keys = axes_.extent(form_.keys);
+    if (!is_placed_ && one_query() && !c.term && keys.is_constant()) {  // which stands at the last key
+      causal_ = is_placed_ = true;
+      offset_ = keys.constant() - 1;
+    }
     if (!causal_ || c.key != 1 || (c.query != -1 && !(one_query() && c.query == 0)) || window_ > 0) return false;
     const bool same_term = term_ ? c.term && c.sign == -1 && c.term->value == term_->value : !c.term;
     const std::int64_t window = c.constant + offset_ + 1;

@@ -1,8 +1,9 @@
-// Attention as frameworks write it: heads are transposed before and after it, and those that queries share are repeated.
-// The operator reads and writes such orders of axes itself, and shares heads.
+// Attention as frameworks write it: heads are transposed before and after it, and those that queries share are
+// repeated. The operator reads and writes such orders of axes itself, and shares heads.
 #include <algorithm>
 
 #include "graph/rewrite/derive/batched_form.hpp"
+#include "graph/rewrite/derive/scores.hpp"
 #include "graph/rewrite/replace.hpp"
 #include "op/operands.hpp"
 
@@ -62,15 +63,16 @@ class AttentionViews {
     shares_ = true;
   }
 
-  /// A bias or mask before it was expanded.
+  /// A bias or mask before it was expanded; none where it is zeros, or hides nothing.
   bool narrow(Operand operand, const std::optional<IndexedValue>& given) {
-    bool changed = false;
-    for (; given; changed = true) {
-      const NodeId n = editor_.producer(operands_[operand]);
-      if (n == no_node || editor_.node(n).op != OpKind::expand) break;
+    if (!given) return false;
+    const ValueId before = operands_[operand];
+    for (NodeId n = editor_.producer(before); n != no_node && editor_.node(n).op == OpKind::expand;
+         n = editor_.producer(operands_[operand]))
       operands_[operand] = editor_.node(n).inputs[0];
-    }
-    return changed;
+    const auto number = uniform_of(editor_, operands_[operand]);
+    if (number && (operand == Operand::bias ? *number == 0 : *number != 0)) operands_[operand] = {};
+    return operands_[operand] != before;
   }
 
   /// Takes the layout that needs no copy of the source, where the operand is one. Shared heads may be copied, which are

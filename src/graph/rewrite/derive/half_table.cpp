@@ -66,9 +66,8 @@ class HalfTable {
     if (!maker) return false;
     if (doubled(editor_, *maker, width_, order_)) return true;
     if (is_elementwise(*maker))
-      return std::ranges::all_of(maker->inputs, [&](ValueId input) {
-        return !input || width_of(editor_, input) == 1 || proves(input);
-      });
+      return std::ranges::all_of(
+          maker->inputs, [&](ValueId input) { return !input || width_of(editor_, input) == 1 || proves(input); });
     if (!keeps_rows(*maker, id)) return false;
     return proves(maker->inputs[0]);
   }
@@ -130,8 +129,7 @@ bool stands_twice(const GraphEditor& editor, ValueId table, PairOrder order) {
   return width > 0 && width % 2 == 0 && HalfTable(editor, order, width).proves(table);
 }
 
-std::optional<ValueId> one_of_each_pair(Arranger& arranger, const GraphEditor& editor, ValueId table,
-                                        PairOrder order) {
+std::optional<ValueId> one_of_each_pair(Arranger& arranger, const GraphEditor& editor, ValueId table, PairOrder order) {
   return HalfTable(editor, order, width_of(editor, table)).build(arranger, table);
 }
 

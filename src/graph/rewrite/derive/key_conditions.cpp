@@ -123,11 +123,18 @@ class ConditionReader {
   bool band(const IndexedValue& mask) {
     const TensorData* data = editor_.value(mask.value).data();
     const AxisList own = axes_.flat(mask.dims), queries = axes_.resolve(queries_), keys = axes_.resolve(keys_);
-    if (!data || own != joined_axes({&queries, &keys})) return false;
+    const AxisList of_scores = joined_axes({&queries, &keys});
+    if (!data || own.size() < of_scores.size() || !std::equal(of_scores.rbegin(), of_scores.rend(), own.rbegin()))
+      return false;
     const std::int64_t rows = axes_.extent(queries).constant(), columns = axes_.extent(keys).constant();
     if (rows < 1 || columns < 1) return false;
+    const std::span<const std::byte> bytes = data->bytes();  // of every sequence and head the same
+    const auto each = static_cast<std::size_t>(rows * columns);
+    if (bytes.size() > each &&
+        !std::equal(bytes.begin() + static_cast<std::ptrdiff_t>(each), bytes.end(), bytes.begin()))
+      return false;
     const auto sees = [&](std::int64_t i, std::int64_t j) {
-      return data->bytes()[static_cast<std::size_t>(i * columns + j)] != std::byte{0};
+      return bytes[static_cast<std::size_t>(i * columns + j)] != std::byte{0};
     };
     std::int64_t below = -columns, above = rows;  // the least i - j that is seen in a row whose last key is not, ..
     bool ends = false, begins = false;
