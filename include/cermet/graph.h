@@ -67,6 +67,11 @@ CERMET_API cermet_status cermet_graph_apply(cermet_graph* graph, const char* op,
 /* Makes a value a result of the graph, under a name of its own. A result that shares an input's memory (state that a
  * node updates in place) is that memory. */
 CERMET_API cermet_status cermet_graph_output(cermet_graph* graph, const char* name, cermet_value value);
+/* Updates state: once a run has ended, the memory of an input holds a value of the same type. All nodes that read the
+ * input read what it held before, wherever they are added. Where nothing needs the old value any more, the value is
+ * written there at once, else copied at the end of the run. An input has at most one update. Its memory is dense, on the
+ * handle's device, and no other input's. */
+CERMET_API cermet_status cermet_graph_update(cermet_graph* graph, cermet_value input, cermet_value value);
 
 /* Names the part of a model that is being built, for messages, reports and results' names; scopes nest: "layers.0" then
  * "attention". */
@@ -155,7 +160,8 @@ CERMET_API cermet_status cermet_session_output(cermet_session* session, size_t i
 /* The shape of a result for these inputs, as ndim numbers. Of the tensors only the shapes are read. */
 CERMET_API cermet_status cermet_session_output_shape(cermet_session* session, size_t index,
                                                      const DLTensor* const* inputs, size_t input_count, int64_t* shape);
-/* Index of the input whose memory a result is (state that is updated in place), or -1. */
+/* Index of the input whose memory a result is (state that is updated in place), or -1. Whether the value of an update is
+ * in its input's memory, or in its own and copied, is decided by cermet_graph_compile(). */
 CERMET_API int32_t cermet_session_output_alias(const cermet_session* session, size_t index);
 
 /* Runs. Tensors are in memory of the handle's device, or of the host, from and to which they are copied, and are

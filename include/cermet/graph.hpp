@@ -106,6 +106,8 @@ class session {
     face::check(
         cermet_session_run(get(), in.list.data(), in.list.size(), out.list.data(), out.list.size(), on.native()));
   }
+  /// Index of the input whose memory a result is, or -1.
+  std::int32_t output_alias(std::size_t index) const { return cermet_session_output_alias(get(), index); }
   /// A result of the last run where it is, valid until the next run.
   tensor result(std::size_t index) {
     DLTensor made{};
@@ -217,6 +219,8 @@ class graph : public graph_operators {
     constants_[name] = values;
   }
   void output(const std::string& name, value of) { face::check(cermet_graph_output(get(), name.c_str(), of.id())); }
+  /// Once a run has ended, the memory of an input holds the value: cermet_graph_update.
+  void update(value input, value stored) { face::check(cermet_graph_update(get(), input.id(), stored.id())); }
 
   /// Adds a node by its operator's name: every result. `names`: of the results; none: made of scope and operator.
   std::vector<value> apply(const std::string& op, const std::vector<value>& inputs,

@@ -103,6 +103,14 @@ cermet_status cermet_graph_output(cermet_graph* graph, const char* name, cermet_
   });
 }
 
+cermet_status cermet_graph_update(cermet_graph* graph, cermet_value input, cermet_value value) {
+  return api::guarded([&] {
+    api::require_pointer(graph, "graph");
+    const ValueId to = graph->builder.value(input, "update: input");
+    graph->builder.graph().add_update(to, graph->builder.value(value, "update: value"));
+  });
+}
+
 cermet_status cermet_graph_scope_begin(cermet_graph* graph, const char* name) {
   return api::guarded([&] {
     api::require_pointer(graph, "graph");

@@ -23,7 +23,7 @@ Expectation GraphSession::expect(const Port& port, std::size_t index, bool is_ou
           .index = index,
           .type = &port.type,
           .symbols = &symbols_,
-          .dense_dims = is_output && port.alias < 0 ? port.type.rank() : 1,
+          .dense_dims = port.is_updated || (is_output && port.alias < 0) ? port.type.rank() : 1,
           .is_output = is_output,
           .device = handle_->memory,
           .or_host = !port.is_state && port.alias < 0,
@@ -69,9 +69,23 @@ void GraphSession::take_input(std::size_t i, const DLTensor& tensor) {
   port.on_host = context_.stream() && tensor.device.device_type == kDLCPU;
   if (port.on_host) view = copied(port, view);
   const bool is_bound = has_run_ && coincide(view, port.view);
-  if (!is_bound) session_->bind(port.name, view);
+  if (!is_bound) {
+    session_->bind(port.name, view);
+    has_moved_ = true;
+  }
   port.view = view;
   port.range = range_of(view);
+}
+
+/// A run that is not done reading an input must not write it.
+void GraphSession::check_updated() const {
+  for (const Port& state : inputs_) {
+    if (!state.is_updated) continue;
+    for (const Port& other : inputs_)
+      if (&other != &state && state.range.overlaps(other.range) && share_memory(state.view, other.view))
+        fail(Status::invalid_argument, "{}: input {} ({}): expected memory of its own, which is updated, found that of '{}'",
+             name_, &state - inputs_.data(), state.name, other.name);
+  }
 }
 
 /// The device's memory for an input that is in the host's.
@@ -111,13 +125,13 @@ void GraphSession::take_output(std::size_t i, const DLTensor* tensor) {
                        inputs_[static_cast<std::size_t>(port.alias)].name),
            "another");
   const ByteRange range = range_of(view);
-  for (std::size_t o = 0; o < outputs_.size() && port.alias < 0; ++o) {
-    if (o < i && outputs_[o].view.present && range.overlaps(outputs_[o].range) && share_memory(view, outputs_[o].view))
+  for (std::size_t o = 0; o < i && port.alias < 0; ++o)
+    if (outputs_[o].view.present && range.overlaps(outputs_[o].range) && share_memory(view, outputs_[o].view))
       refuse("memory of its own", fmt::format("that of output {}", o));
-    const Port* const state = outputs_[o].alias >= 0 ? &inputs_[static_cast<std::size_t>(outputs_[o].alias)] : nullptr;
-    if (state && range.overlaps(state->range) && share_memory(view, state->view))
-      refuse("memory of its own", fmt::format("that of input '{}', which is a result too", state->name));
-  }
+  for (const Port& state : inputs_)
+    if (port.alias < 0 && state.is_state && range.overlaps(state.range) && share_memory(view, state.view))
+      refuse("memory of its own", fmt::format("that of input '{}', which {}", state.name,
+                                              state.is_updated ? "is updated" : "is a result too"));
   port.view = view;
   port.range = range;
 }
@@ -131,6 +145,7 @@ void GraphSession::run(std::span<const DLTensor* const> inputs, std::span<DLTens
   // Everything is checked before anything is bound for good: a rejected call leaves only memory bound that the next
   // call replaces.
   for (std::size_t i = 0; i < inputs.size(); ++i) take_input(i, *inputs[i]);
+  if (has_moved_) check_updated();
   for (std::size_t o = 0; o < outputs_.size(); ++o) take_output(o, outputs.empty() ? nullptr : outputs[o]);
   for (std::size_t o = 0; o < outputs_.size(); ++o) {
     Port& port = outputs_[o];
@@ -139,7 +154,7 @@ void GraphSession::run(std::span<const DLTensor* const> inputs, std::span<DLTens
     const bool wanted = port.view.present && !port.on_host && port.alias < 0 && is_apart;
     port.is_direct = session_->bind_result(port.name, wanted ? port.view.as<std::byte>() : nullptr) && wanted;
   }
-  has_run_ = false;
+  has_run_ = has_moved_ = false;
   last_stream_ = context_.computes() ? memory_.stream(context_, stream) : nullptr;
   if (context_.computes()) copy_inputs(last_stream_);
   session_->run(last_stream_);

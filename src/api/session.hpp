@@ -33,7 +33,8 @@ class GraphSession {
     bool on_host = false;    ///< on a GPU: the caller's tensor is in memory of the host
     ByteRange range = {};
     int alias = -1;                        ///< of a result: the input whose memory it is
-    bool is_state = false;                 ///< of an input: a result is its memory
+    bool is_state = false;                 ///< of an input: a result is its memory, or it is updated
+    bool is_updated = false;               ///< of an input: Graph::updates()
     bool is_direct = false;                ///< of a result: kernels write the caller's memory
     std::vector<std::int64_t> shape = {};  ///< of a result that the caller asked for
   };
@@ -56,6 +57,8 @@ class GraphSession {
   std::string text;  ///< what cermet_session_explain() returned last
 
  private:
+  void find_state(const Graph& graph);
+  void check_updated() const;
   void take_sizes(std::span<const DLTensor* const> inputs);
   void take_input(std::size_t i, const DLTensor& tensor);
   void take_output(std::size_t i, const DLTensor* tensor);
@@ -78,6 +81,7 @@ class GraphSession {
   RunMemory memory_;
   Stream* last_stream_ = nullptr;
   bool is_sized_ = false, has_run_ = false;
+  bool has_moved_ = false;  ///< an input is in other memory than in the last run
 };
 
 }  // namespace cermet::api

@@ -4,7 +4,6 @@
 #include "api/caller_tensor.hpp"
 #include "api/guard.hpp"
 #include "api/session.hpp"
-#include "graph/memory.hpp"
 #include "runtime/explain.hpp"
 
 namespace cermet::api {
@@ -87,23 +86,31 @@ GraphSession::GraphSession(const GraphBuilder& from, const cermet_compile_option
   if (options.super_kernel_options) made.fusion.super_kernel.options = options.super_kernel_options;
   check(made.fusion.super_kernel);
   if (context_.computes()) check_constants(from);
-  std::vector<int> input_of(graph.values().size(), -1);
-  for (std::size_t v = 0; v < graph.values().size(); ++v) {
-    const Value& value = graph.values()[v];
+  for (const Value& value : graph.values()) {
     if (value.kind != ValueKind::input) continue;
-    input_of[v] = static_cast<int>(inputs_.size());
     inputs_.push_back({value.name, value.type});
     shapes_.push_back({value.name, value.type, {}});
   }
-  const std::vector<std::int32_t> roots = memory_roots(graph, [](std::int32_t) { return false; });
-  for (const GraphOutput& output : graph.outputs()) {
-    outputs_.push_back({output.name, graph.type(output.value)});
-    outputs_.back().alias = input_of[static_cast<std::size_t>(roots[static_cast<std::size_t>(output.value.index)])];
-    if (outputs_.back().alias >= 0) inputs_[static_cast<std::size_t>(outputs_.back().alias)].is_state = true;
-  }
   session_.emplace(graph, context_, loader_of(from), made, &steps_);
+  find_state(graph);
   if (Stream* const stream = context_.stream(); stream && context_.computes())
     stream->synchronize();  // runs may be on streams of the caller
+}
+
+/// Inputs whose memory runs write, and results that are such memory.
+void GraphSession::find_state(const Graph& graph) {
+  const auto input_named = [&](std::string_view name) { return std::ranges::find(inputs_, name, &Port::name); };
+  for (const GraphOutput& output : graph.outputs()) {
+    outputs_.push_back({output.name, graph.type(output.value)});
+    const auto input = input_named(session_->executable().input_of_output(output.name));
+    if (input == inputs_.end()) continue;
+    input->is_state = true;
+    outputs_.back().alias = static_cast<int>(input - inputs_.begin());
+  }
+  for (const GraphUpdate& update : graph.updates()) {
+    Port& input = *input_named(graph.value(update.input).name);
+    input.is_state = input.is_updated = true;
+  }
 }
 
 std::string GraphSession::explain() const {

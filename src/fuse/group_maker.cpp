@@ -10,7 +10,7 @@ GroupMaker::GroupMaker(const Graph& graph, const SymbolValues& maximum, const Ta
     problems_.push_back(graph.problem_of(node, maximum));
     problems_.back().target = target;
   }
-  for (const GraphOutput& output : graph.outputs()) is_result_[static_cast<std::size_t>(output.value.index)] = true;
+  for (const ValueId id : graph.kept_values()) is_result_[id.at()] = true;
 }
 
 FusionGroup GroupMaker::single(std::int32_t n) const {

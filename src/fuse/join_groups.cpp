@@ -5,6 +5,7 @@
 
 #include "fuse/mapping.hpp"
 #include "fuse/neighbours.hpp"
+#include "fuse/nodes.hpp"
 #include "fuse/writers.hpp"
 #include "graph/memory.hpp"
 
@@ -73,8 +74,7 @@ class Joiner {
         !share_super_kernel(graph_, first.anchor(), second.anchor()))
       return false;
     for (const ValueId id : first.results) {
-      if (std::ranges::any_of(graph_.outputs(), [&](const GraphOutput& output) { return output.value == id; }))
-        return false;
+      if (is_output(graph_, id)) return false;
       for (const Use& use : graph_.uses(id))
         if (group_of_[static_cast<std::size_t>(use.node)] != g && !std::ranges::binary_search(first.nodes, use.node))
           return false;

@@ -26,7 +26,8 @@ Problem problem_of(OpKind op, std::span<const TensorType> inputs, const Attribut
 }
 
 bool is_output(const Graph& graph, ValueId value) {
-  return std::ranges::any_of(graph.outputs(), [&](const GraphOutput& output) { return output.value == value; });
+  return std::ranges::find(graph.outputs(), value, &GraphOutput::value) != graph.outputs().end() ||
+         std::ranges::find(graph.updates(), value, &GraphUpdate::value) != graph.updates().end();
 }
 
 }  // namespace cermet

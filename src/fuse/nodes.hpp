@@ -22,7 +22,7 @@ Problem problem_of(const Graph& graph, const Node& node, const SymbolValues& max
 Problem problem_of(OpKind op, std::span<const TensorType> inputs, const Attributes& attributes,
                    const SymbolValues& maximum, const Target* target);
 
-/// Whether a value leaves the graph.
+/// Whether a value leaves the graph: an output has it, or an input's memory in the end.
 bool is_output(const Graph& graph, ValueId value);
 
 }  // namespace cermet

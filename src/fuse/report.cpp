@@ -7,6 +7,7 @@
 #include "fuse/group_maker.hpp"
 #include "fuse/mapping.hpp"
 #include "fuse/neighbours.hpp"
+#include "fuse/nodes.hpp"
 #include "fuse/writers.hpp"
 #include "op/schema/operator.hpp"
 
@@ -94,7 +95,7 @@ class Explainer {
       return {questions_.mode == FusionMode::published ? WhyApart::table : WhyApart::mode, std::move(why)};
     const std::string declines = questions_.declines(together);
     if (declines.empty()) return {WhyApart::order, ""};
-    if (std::ranges::any_of(graph_.outputs(), [&](const GraphOutput& output) { return output.value == id; }))
+    if (is_output(graph_, id))
       return {WhyApart::result, fmt::format("a result of the graph; {}", declines)};
     const auto others = std::ranges::count_if(
         graph_.uses(id), [&](const Use& use) { return !std::ranges::binary_search(nodes, use.node); });

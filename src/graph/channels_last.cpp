@@ -31,6 +31,7 @@ class Conversion {
       if (!moved(node)) copied(node);
     }
     for (const GraphOutput& output : from_.outputs()) to_.add_output(output.name, first(output.value));
+    for (const GraphUpdate& update : from_.updates()) to_.add_update(first_[update.input.at()], first(update.value));
     return std::move(to_);
   }
 

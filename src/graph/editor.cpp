@@ -12,10 +12,12 @@ GraphEditor::GraphEditor(const Graph& graph)
       super_kernels_(graph.super_kernels()),
       values_(graph.values()),
       outputs_(graph.outputs()),
+      updates_(graph.updates()),
+      kept_(graph.kept_values()),
       original_values_(graph.values().size()) {
   readers_.resize(values_.size());
   for (std::size_t v = 0; v < values_.size(); ++v) names_.add(values_[v].name, {static_cast<std::int32_t>(v)});
-  for (std::size_t o = 0; o < outputs_.size(); ++o) readers_.at(outputs_[o].value.at()).outputs.push_back(o);
+  for (std::size_t o = 0; o < kept_.size(); ++o) readers_.at(kept_[o].at()).outputs.push_back(o);
   for (const Node& node : graph.nodes()) {
     const auto n = static_cast<NodeId>(nodes_.size());
     nodes_.push_back({node, std::vector<std::int32_t>(node.inputs.size()), true});
@@ -168,7 +170,7 @@ void GraphEditor::replace_uses(ValueId from, ValueId to, NodeId except) {
   for (const Use use : uses)
     if (use.node != except) set_operand(use, to);
   Readers &old = readers_[from.at()], &now = readers_[to.at()];
-  for (const std::size_t o : old.outputs) outputs_[o].value = to;
+  for (const std::size_t o : old.outputs) kept_[o] = to;
   now.outputs.insert(now.outputs.end(), old.outputs.begin(), old.outputs.end());
   old.outputs.clear();
 }

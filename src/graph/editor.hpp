@@ -71,8 +71,8 @@ class GraphEditor {
                                     const std::vector<std::string>& names = {});
   /// Lets one operand read another value of the same type. Throws Error naming both where the types differ.
   void set_operand(Use use, ValueId to);
-  /// Lets everything that reads `from`, outputs of the graph included, read `to`, which has the same type; node
-  /// `except` keeps what it reads.
+  /// Lets everything that reads `from`, outputs and updates of the graph included, read `to`, which has the same type;
+  /// node `except` keeps what it reads.
   void replace_uses(ValueId from, ValueId to, NodeId except = no_node);
   /// Takes out a node. Throws Error where one of its results is still read.
   void erase(NodeId n);
@@ -98,7 +98,7 @@ class GraphEditor {
   };
   struct Readers {
     std::vector<Use> uses;
-    std::vector<std::size_t> outputs;  ///< positions in outputs_
+    std::vector<std::size_t> outputs;  ///< positions in kept_
   };
   std::vector<ValueId> insert(NodeId before, NodeId next, NodeId place, OpKind op, std::vector<ValueId> inputs,
                               const Attributes& attributes, std::string_view scope,
@@ -128,6 +128,8 @@ class GraphEditor {
   std::vector<Slot> nodes_;
   std::vector<Link> links_;
   std::vector<GraphOutput> outputs_;
+  std::vector<GraphUpdate> updates_;
+  std::vector<ValueId> kept_;  ///< Graph::kept_values() of the edited graph
   Names names_;
   NodeId first_ = no_node, last_ = no_node;
   std::size_t size_ = 0, original_values_ = 0;

@@ -72,7 +72,7 @@ Graph GraphEditor::finish() const {
     if (id) live[id.at()] = true;
   };
   for (const NodeId n : order) std::ranges::for_each(node(n).inputs, read);
-  for (const GraphOutput& output : outputs_) read(output.value);
+  std::ranges::for_each(kept_, read);
   for (std::size_t v = values_.size(); v-- > 0;) {  // expressions read earlier values
     if (values_[v].kind == ValueKind::input) live[v] = true;
     if (live[v] && values_[v].expression()) std::ranges::for_each(values_[v].expression()->inputs, read);
@@ -115,8 +115,12 @@ Graph GraphEditor::finish() const {
   }
   declare_until(values_.size());
   std::vector<GraphOutput> outputs = outputs_;
-  for (GraphOutput& output : outputs) output.value = moved[output.value.at()];
-  return Graph::from_parts(name_, std::move(values), std::move(nodes), std::move(outputs), ranges_, super_kernels_);
+  std::vector<GraphUpdate> updates = updates_;
+  for (std::size_t o = 0; o < outputs.size(); ++o) outputs[o].value = moved[kept_[o].at()];
+  for (std::size_t u = 0; u < updates.size(); ++u)
+    updates[u] = {moved[updates[u].input.at()], moved[kept_[outputs.size() + u].at()]};
+  return Graph::from_parts(name_, std::move(values), std::move(nodes), std::move(outputs), ranges_, super_kernels_,
+                           std::move(updates));
 }
 
 }  // namespace cermet

@@ -127,8 +127,28 @@ void Graph::add_output(std::string_view output_name, ValueId id) {
   outputs_.push_back({std::string(output_name), id});
 }
 
+void Graph::add_update(ValueId input, ValueId stored) {
+  const Value &to = value(input), &from = value(stored);
+  require(to.kind == ValueKind::input, "update of '{}': expected an input of graph '{}', found {}", to.name, name,
+          to.kind == ValueKind::constant ? "a constant" : "a node's result");
+  if (to.type != from.type)
+    fail(Status::invalid_argument, "update of '{}': expected {}, found '{}': {}", to.name, to.type.to_string(),
+         from.name, from.type.to_string());
+  require(std::ranges::find(updates_, input, &GraphUpdate::input) == updates_.end(),
+          "update of '{}': expected one of each input, found two", to.name);
+  updates_.push_back({input, stored});
+}
+
+std::vector<ValueId> Graph::kept_values() const {
+  std::vector<ValueId> kept;
+  for (const GraphOutput& output : outputs_) kept.push_back(output.value);
+  for (const GraphUpdate& update : updates_) kept.push_back(update.value);
+  return kept;
+}
+
 Graph Graph::from_parts(std::string name, std::vector<Value> values, std::vector<Node> nodes,
-                        std::vector<GraphOutput> outputs, SymbolRanges ranges, std::vector<SuperKernel> super_kernels) {
+                        std::vector<GraphOutput> outputs, SymbolRanges ranges, std::vector<SuperKernel> super_kernels,
+                        std::vector<GraphUpdate> updates) {
   Graph graph;
   graph.name = std::move(name);
   graph.values_ = std::move(values);
@@ -136,6 +156,7 @@ Graph Graph::from_parts(std::string name, std::vector<Value> values, std::vector
   graph.outputs_ = std::move(outputs);
   graph.ranges_ = std::move(ranges);
   graph.super_kernels_ = std::move(super_kernels);
+  graph.updates_ = std::move(updates);
   for (std::size_t i = 0; i < graph.values_.size(); ++i)
     graph.names_.add(graph.values_[i].name, {static_cast<std::int32_t>(i)});
   for (const GraphOutput& output : graph.outputs_) graph.output_names_.insert(output.name);

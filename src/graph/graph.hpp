@@ -76,6 +76,12 @@ struct GraphOutput {
   ValueId value;
 };
 
+/// Memory of an input that holds another value once a run has ended.
+struct GraphUpdate {
+  ValueId input, value;
+  friend bool operator==(const GraphUpdate&, const GraphUpdate&) = default;
+};
+
 /// Operators in execution order over values in static single assignment. State that a node updates in place (a KV
 /// cache) is an input whose memory an output shares, as the operator's `aliases` say; nodes that read after the write
 /// read that output.
@@ -104,10 +110,13 @@ class Graph {
                 std::string_view value_name = {});
   /// Marks a value as a result. Throws Error when the name is taken.
   void add_output(std::string_view output_name, ValueId id);
+  /// Lets the memory of an input hold a value once a run has ended; all nodes that read the input read what it held
+  /// before. Throws Error where it is no input, has another type, or has an update already.
+  void add_update(ValueId input, ValueId stored);
   /// A graph from its parts, unchecked: what the text form and the passes build. verify() says whether it is valid.
   static Graph from_parts(std::string name, std::vector<Value> values, std::vector<Node> nodes,
                           std::vector<GraphOutput> outputs, SymbolRanges ranges = {},
-                          std::vector<SuperKernel> super_kernels = {});
+                          std::vector<SuperKernel> super_kernels = {}, std::vector<GraphUpdate> updates = {});
 
   const Value& value(ValueId id) const;
   const TensorType& type(ValueId id) const { return value(id).type; }
@@ -119,6 +128,9 @@ class Graph {
   const std::vector<Value>& values() const { return values_; }
   const std::vector<Node>& nodes() const { return nodes_; }
   const std::vector<GraphOutput>& outputs() const { return outputs_; }
+  const std::vector<GraphUpdate>& updates() const { return updates_; }
+  /// Values that must stand when a run ends: those of outputs, then those of updates.
+  std::vector<ValueId> kept_values() const;
   const SymbolRanges& ranges() const { return ranges_; }  ///< sorted by the symbols' names
   const std::vector<SuperKernel>& super_kernels() const { return super_kernels_; }
   /// Types that a constant's expression gives, one for each result of its operator. Throws Error naming the operand.
@@ -169,6 +181,7 @@ class Graph {
   std::vector<Node> nodes_;
   std::vector<std::vector<Use>> uses_;  ///< by value
   std::vector<GraphOutput> outputs_;
+  std::vector<GraphUpdate> updates_;
   SymbolRanges ranges_;
   std::vector<SuperKernel> super_kernels_;
   Names names_;

@@ -81,6 +81,8 @@ std::string to_text(const Graph& graph) {
   declare_until(graph.values().size());
   for (const GraphOutput& output : graph.outputs())
     text += fmt::format("  output {} = {}\n", name_text(output.name), value_text(graph, output.value));
+  for (const GraphUpdate& update : graph.updates())
+    text += fmt::format("  update {} = {}\n", value_text(graph, update.input), value_text(graph, update.value));
   return text + "}\n";
 }
 

@@ -30,8 +30,10 @@ class GraphParser {
       end_of(line);
     }
     resolve_expressions();
+    std::vector<GraphUpdate> updates;
+    for (const auto& [input, value] : updates_) updates.push_back({resolve(input), resolve(value)});
     return Graph::from_parts(std::move(name), std::move(values_), resolve_nodes(), resolve_outputs(),
-                             std::move(ranges_), std::move(super_kernels_));
+                             std::move(ranges_), std::move(super_kernels_), std::move(updates));
   }
 
  private:
@@ -60,6 +62,12 @@ class GraphParser {
       line.need("=");
       outputs_.push_back(std::move(name));
       output_values_.push_back({line.value_name(), line.number()});
+      return;
+    }
+    if (line.take_word("update")) {
+      NameUse input{line.value_name(), line.number()};
+      line.need("=");
+      updates_.push_back({std::move(input), {line.value_name(), line.number()}});
       return;
     }
     node(line);
@@ -227,6 +235,7 @@ class GraphParser {
   std::vector<SuperKernel> super_kernels_;
   std::vector<std::string> outputs_;
   std::vector<NameUse> output_values_;
+  std::vector<std::pair<NameUse, NameUse>> updates_;  ///< an input and what it holds in the end
 };
 
 }  // namespace

@@ -78,6 +78,25 @@ Violation outputs_exist(const Graph& graph) {
   return {};
 }
 
+Violation updates_usable(const Graph& graph) {
+  std::unordered_set<std::int32_t> seen;
+  for (const auto& [input, value] : graph.updates()) {
+    if (input.at() >= graph.values().size() || value.at() >= graph.values().size())
+      return fmt::format("update: expected values of the graph, found value {} of {}",
+                         input.at() >= graph.values().size() ? input.index : value.index, graph.values().size());
+    const std::string& name = name_of(graph, input);
+    if (graph.value(input).kind != ValueKind::input)
+      return fmt::format("update of '{}': expected an input, found {}", name,
+                         graph.value(input).kind == ValueKind::constant ? "a constant" : "a node's result");
+    if (!seen.insert(input.index).second)
+      return fmt::format("update of '{}': expected one of each input, found two", name);
+    if (graph.type(input) != graph.type(value))
+      return fmt::format("update of '{}': expected {}, found '{}': {}", name, graph.type(input).to_string(),
+                         name_of(graph, value), graph.type(value).to_string());
+  }
+  return {};
+}
+
 Violation single_producer(const Graph& graph) {
   std::vector<std::int32_t> producer(graph.values().size(), -1);
   Violation twice = first_of_nodes(graph, [&](std::size_t n, const Node& node) -> Violation {
@@ -250,6 +269,10 @@ Violation no_use_after_overwrite(const Graph& graph) {
     if (const std::int32_t n = overwriter(output.value); n >= 0)
       return fmt::format("output '{}': expected a value that still stands, found '{}', which node {} overwrote",
                          output.name, name_of(graph, output.value), n);
+  for (const GraphUpdate& update : graph.updates())
+    if (const std::int32_t n = overwriter(update.value); n >= 0)
+      return fmt::format("update of '{}': expected a value that still stands, found '{}', which node {} overwrote",
+                         name_of(graph, update.input), name_of(graph, update.value), n);
   return {};
 }
 
@@ -257,6 +280,7 @@ constexpr GraphRule rules[] = {
     {"names-unique", "every value has a name, and no two have the same", names_unique},
     {"operands-exist", "operands and results of nodes are values of the graph", operands_exist},
     {"outputs-exist", "outputs of the graph have unique names and are values of it", outputs_exist},
+    {"updates-usable", "updates store values of their types in inputs, one in each", updates_usable},
     {"single-producer", "an intermediate value is made by exactly one node, inputs and constants by none",
      single_producer},
     {"defined-before-use", "the order of the nodes is one in which they can run", defined_before_use},

@@ -100,9 +100,15 @@ void BoundMemory::refresh_inputs(const Graph& graph, const SymbolValues& values)
            value.type.to_string(), cermet::bind(value.type.dims, values).to_string(), input.memory.shape.to_string());
     views[static_cast<std::size_t>(input.value.index)] = *used;
   }
-  for (std::size_t v = 0; v < views.size(); ++v)
-    if (input_of_value[v] >= 0)
-      views[v] = views[static_cast<std::size_t>(inputs[static_cast<std::size_t>(input_of_value[v])].value.index)];
+  for (std::size_t v = 0; v < views.size(); ++v) {
+    if (input_of_value[v] < 0) continue;
+    const ValueId input = inputs[static_cast<std::size_t>(input_of_value[v])].value;
+    const TensorType& type = graph.values()[v].type;
+    const bool is_same = layouts[v].is_dense() && type == graph.type(input);  // else seen with other dimensions
+    views[v] = is_same ? views[input.at()]
+                       : make_view(views[input.at()].as<std::byte>(), layouts[v], type.dtype,
+                                   cermet::bind(type.dims, values));
+  }
   for (const std::size_t i : bound_operands) operands[i] = views[static_cast<std::size_t>(operand_value[i])];
 }
 

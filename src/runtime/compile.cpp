@@ -29,6 +29,8 @@ constexpr Pass<Compilation> list[] = {
     {"fuse", "groups nodes that one kernel computes", false, step::fuse},
     {"fold-views", "lets reshapes and splits into columns share their operand's memory, so that nothing is copied",
      true, step::fold_views},
+    {"place-updates", "lets steps write updated inputs, and copies the other updates at the end", false,
+     step::place_updates},
     {"select-kernels", "chooses a kernel for every group", false, step::select_kernels},
     {"load-weights", "reads weights and packs them for their kernels", false, step::load_weights, PassKind::weights},
     {"compile-kernels", "compiles the programs of the chosen kernels, or finds them in the cache on disk", false,

@@ -5,6 +5,17 @@
 #include "runtime/executable_state.hpp"
 
 namespace cermet {
+namespace {
+
+ValueId output_named(const Graph& graph, std::string_view name) {
+  const auto output = std::ranges::find(graph.outputs(), name, &GraphOutput::name);
+  if (output == graph.outputs().end())
+    fail(Status::invalid_argument, "output '{}': expected an output of graph '{}', found none of that name", name,
+         graph.name);
+  return output->value;
+}
+
+}  // namespace
 
 Executable::Executable(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Executable::Executable(Executable&&) noexcept = default;
@@ -61,20 +72,21 @@ void Executable::run_row(const SymbolValues& symbols, std::int64_t count, Functi
 }
 
 bool Executable::bind_result(std::string_view output, std::byte* memory) {
-  if (!has_output(output))
-    fail(Status::invalid_argument, "output '{}': expected an output of graph '{}', found none of that name", output,
-         state_->graph.name);
+  output_named(state_->graph, output);
   return state_->memory.bind_result(output, memory);
 }
 
 TensorView Executable::output(std::string_view name) const {
-  for (const GraphOutput& output : state_->graph.outputs()) {
-    if (output.name != name) continue;
-    require(state_->completed, "output '{}': expected a run that completed before it is read, found none", name);
-    return state_->memory.views[static_cast<std::size_t>(output.value.index)];
-  }
-  fail(Status::invalid_argument, "output '{}': expected an output of graph '{}', found none of that name", name,
-       state_->graph.name);
+  const ValueId value = output_named(state_->graph, name);
+  require(state_->completed, "output '{}': expected a run that completed before it is read, found none", name);
+  return state_->memory.views[value.at()];
+}
+
+std::string_view Executable::input_of_output(std::string_view name) const {
+  const BoundMemory& memory = state_->memory;
+  const ValueId value = output_named(state_->graph, name);
+  const std::int32_t input = memory.input_of_value[value.at()];
+  return input < 0 ? std::string_view() : state_->graph.value(memory.inputs[static_cast<std::size_t>(input)].value).name;
 }
 
 bool Executable::has_output(std::string_view name) const {

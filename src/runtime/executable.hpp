@@ -96,6 +96,8 @@ class Executable {
   /// run failed or there was none.
   TensorView output(std::string_view name) const;
   bool has_output(std::string_view name) const;
+  /// The input whose memory a result of the graph is; empty where it is none's.
+  std::string_view input_of_output(std::string_view name) const;
 
   std::int64_t arena_bytes() const;  ///< intermediates and scratch
   std::span<const StepInfo> steps() const;

@@ -44,7 +44,7 @@ std::vector<Lifetime> lifetimes_of(const Graph& graph, std::span<const FusionGro
       else lifetimes[static_cast<std::size_t>(id.index)] = {dense_bytes(graph.type(id), maximum), step, step};
     }
   }
-  for (const GraphOutput& output : graph.outputs()) use(output.value, last_step);
+  for (const ValueId id : graph.kept_values()) use(id, last_step);
   return lifetimes;
 }
 
@@ -97,10 +97,13 @@ void reuse_dying_operands(const Graph& graph, std::span<const FusionGroup> group
 
 MemoryPlan plan_memory(const Graph& graph, std::span<const FusionGroup> groups, std::span<const std::int32_t> views,
                        const SymbolValues& maximum, const std::vector<bool>& strided,
-                       std::span<const std::int32_t> walk_of) {
+                       std::span<const std::int32_t> walk_of, std::span<const GraphUpdate> direct) {
   MemoryPlan plan;
   const std::size_t count = graph.values().size();
   plan.root = memory_roots(graph, [&](std::int32_t n) { return std::binary_search(views.begin(), views.end(), n); });
+  for (std::int32_t& root : plan.root)
+    if (const auto update = std::ranges::find(direct, ValueId{root}, &GraphUpdate::value); update != direct.end())
+      root = update->input.index;
   plan.offset.assign(count, -1);
   std::vector<Lifetime> lifetimes = lifetimes_of(graph, groups, plan.root, maximum);
   for (std::size_t v = 0; v < count; ++v)

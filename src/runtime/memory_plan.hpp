@@ -25,10 +25,10 @@ struct MemoryPlan {
 /// the memory of an operand that dies with the step where the operator can work in place. `views` lists, in rising
 /// order, nodes whose result is operand 0 seen with other dimensions; no step runs them. `strided`, by value (empty:
 /// none), marks results that are not dense in the memory they share. `walk_of`, by step (empty: none is), says which
-/// steps may run side by side, see outlive_branches().
+/// steps may run side by side, see outlive_branches(). The value of a `direct` update is in its input's memory.
 MemoryPlan plan_memory(const Graph& graph, std::span<const FusionGroup> groups, std::span<const std::int32_t> views,
                        const SymbolValues& maximum, const std::vector<bool>& strided = {},
-                       std::span<const std::int32_t> walk_of = {});
+                       std::span<const std::int32_t> walk_of = {}, std::span<const GraphUpdate> direct = {});
 
 /// Bytes of a dense tensor with these symbols. Throws Error naming the dimensions when one is negative or the product
 /// exceeds 2^63.

@@ -28,10 +28,10 @@ TEST(Compile, ReportsItsSteps) {
     EXPECT_EQ(step.kind == PassKind::programs, step.name == "compile-kernels");
   }
   for (const CompileStepInfo& step : compile_steps()) listed.emplace_back(step.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"verify", "mark-super-kernels", "dead-code", "fold-constants",
-                                             "common-subexpressions", "rewrite", "layouts", "rewrite-layouts",
-                                             "split-gates", "split-sums", "fuse", "fold-views", "select-kernels",
-                                             "load-weights", "compile-kernels", "plan-memory", "bind"}));
+  EXPECT_EQ(names, (std::vector<std::string>{
+                       "verify", "mark-super-kernels", "dead-code", "fold-constants", "common-subexpressions",
+                       "rewrite", "layouts", "rewrite-layouts", "split-gates", "split-sums", "fuse", "fold-views",
+                       "place-updates", "select-kernels", "load-weights", "compile-kernels", "plan-memory", "bind"}));
   EXPECT_EQ(names, listed);
   EXPECT_EQ(runner.report[5].note, "rope-and-cache 1, stack-linears 1");
   EXPECT_EQ(runner.report[11].note, "5 views, 11 launches left");

@@ -23,6 +23,7 @@ struct Compilation {
   std::unique_ptr<State> state;
   std::vector<FusionGroup> groups;  ///< step i runs groups[i]
   std::vector<std::int32_t> views;  ///< nodes whose result shares operand 0's memory, rising; no step runs them
+  std::vector<GraphUpdate> direct_updates;  ///< whose values are in their inputs' memory from the start
   std::vector<Choice> choices;      ///< by step: for the region of groups[i]
   std::vector<bool> walked;         ///< by step: whether it is to share a launch on a GPU
   std::vector<double> walk_losses;  ///< by step: seconds that such a launch of its super-kernel was predicted to lose;
@@ -74,6 +75,7 @@ std::string split_gates(Compilation& c);
 std::string split_sums(Compilation& c);
 std::string fuse(Compilation& c);
 std::string fold_views(Compilation& c);
+std::string place_updates(Compilation& c);
 std::string select_kernels(Compilation& c);
 std::string compile_kernels(Compilation& c);
 std::string load_weights(Compilation& c);

@@ -6,10 +6,10 @@
 namespace cermet {
 namespace {
 
-/// By value: whether it is a result of the graph.
+/// By value: whether it is a result of the graph, or an input's memory holds it in the end.
 std::vector<bool> results_of(const Graph& graph) {
   std::vector<bool> is_result(graph.values().size());
-  for (const GraphOutput& output : graph.outputs()) is_result[static_cast<std::size_t>(output.value.index)] = true;
+  for (const ValueId id : graph.kept_values()) is_result[id.at()] = true;
   return is_result;
 }
 

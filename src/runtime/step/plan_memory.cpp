@@ -16,7 +16,7 @@ std::string step::plan_memory(Compilation& c) {
     const bool overlaps = c.walked[step] && !goes_in_turn(*c.options_of(c.node_of(step)));
     walk_of.push_back(overlaps ? c.node_of(step).super_kernel : -1);
   }
-  m.plan = cermet::plan_memory(c.graph(), c.groups, c.views, c.options.maximum, strided, walk_of);
+  m.plan = cermet::plan_memory(c.graph(), c.groups, c.views, c.options.maximum, strided, walk_of, c.direct_updates);
   std::int64_t workspace = 0;
   for (std::size_t step = 0; step < c.choices.size(); ++step) workspace = std::max(workspace, c.workspace_of(step));
   m.arena = c.device.allocate(m.plan.bytes + workspace);

@@ -47,6 +47,8 @@ void split(const LaunchArgs& args, int axis) {
 
 void expand(const LaunchArgs& args) { copy_view(args, expanded(args.inputs[0], args.outputs[0].shape)); }
 
+void assign(const LaunchArgs& args) { copy_view(args, args.inputs[1]); }
+
 int axis_of(const Problem& p) { return wrap_axis(p.attributes.integer("axis"), p.input(0).rank()); }
 
 Decline declines_moves(const Region& region) {
@@ -124,6 +126,13 @@ extern const Kernel movement_expand{
     .op = OpKind::expand,
     .summary = "a strided copy whose source does not move along repeated axes",
     .bind = [](const Problem&) -> Launcher { return expand; },
+};
+
+extern const Kernel movement_assign{
+    .name = "movement.assign",
+    .op = OpKind::assign,
+    .summary = "a strided copy",
+    .bind = [](const Problem&) -> Launcher { return assign; },
 };
 
 }  // namespace cermet::cpu

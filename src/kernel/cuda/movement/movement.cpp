@@ -51,6 +51,8 @@ void split(const LaunchArgs& args, int axis) {
 
 void expand(const LaunchArgs& args) { copy_view(args, expanded(args.inputs[0], args.outputs[0].shape)); }
 
+void assign(const LaunchArgs& args) { copy_view(args, args.inputs[1]); }
+
 void reshape(const LaunchArgs& args) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
   if (x.data == y.data && x.is_dense() && y.is_dense()) return;
@@ -114,6 +116,13 @@ const Kernel movement_expand{.name = "movement.expand",
                              .op = OpKind::expand,
                              .summary = "a strided copy whose source does not move along repeated axes",
                              .bind = [](const Problem&) -> Launcher { return expand; },
+                             .programs = copy_only};
+
+extern const Kernel movement_assign;
+const Kernel movement_assign{.name = "movement.assign",
+                             .op = OpKind::assign,
+                             .summary = "a strided copy",
+                             .bind = [](const Problem&) -> Launcher { return assign; },
                              .programs = copy_only};
 
 extern const Kernel movement_reshape;
