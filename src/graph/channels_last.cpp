@@ -30,7 +30,7 @@ class Conversion {
       const Graph::SuperKernelScope mark(to_, node.super_kernel);
       if (!moved(node)) copied(node);
     }
-    for (const GraphOutput& output : from_.outputs()) to_.add_output(output.name, first(output.value));
+    for (const GraphOutput& output : from_.outputs()) to_.add_output(output.name, first(output.value), output.order);
     for (const GraphUpdate& update : from_.updates()) to_.add_update(first_[update.input.at()], first(update.value));
     return std::move(to_);
   }
@@ -40,7 +40,7 @@ class Conversion {
 
   void declare(std::size_t v) {
     const Value& value = from_.values()[v];
-    if (value.kind == ValueKind::input) first_[v] = to_.add_input(value.name, value.type);
+    if (value.kind == ValueKind::input) first_[v] = to_.add_input(value.name, value.type, value.order);
     if (value.kind != ValueKind::constant) return;
     if (value.data()) {
       first_[v] = to_.add_constant(value.name, *value.data());
@@ -252,7 +252,13 @@ class Conversion {
     return apply_last(node, {last(node.inputs[0])}, attributes);
   }
 
+  static bool has_text_dims(const Node& node) {
+    const AttributeValue* const dims = node.attributes.find("dims");
+    return dims && !std::get<Strings>(*dims).empty();
+  }
+
   bool padded(const Node& node, int rank) {
+    if (has_text_dims(node)) return false;
     Attributes attributes = node.attributes;
     const Ints pads = std::get<Ints>(*attributes.find("pads"));
     const auto middle = pads.begin() + rank;
@@ -264,6 +270,7 @@ class Conversion {
   }
 
   bool resized(const Node& node, int rank) {
+    if (has_text_dims(node)) return false;
     Attributes attributes = node.attributes;
     if (const AttributeValue* roi = attributes.find("roi"); roi && !std::get<Floats>(*roi).empty()) return false;
     if (const AttributeValue* sizes = attributes.find("sizes"); sizes && !std::get<Ints>(*sizes).empty())

@@ -42,7 +42,8 @@ OpSpec define() {
       .category = "Data movement",
       .summary = "A tensor written over another one",
       .semantics =
-          "state = x, bit for bit, in the memory of state. Graphs end with it where an input is updated and no node can "
+          "state = x, bit for bit, in the memory of state. Graphs end with it where an input is updated and no node "
+          "can "
           "write its memory directly.",
       .inputs = {{"state", dtypes::any, "[..]", "memory to write; updated", Mapping::barrier},
                  {"x", dtypes::any, "[..]", "elements to write", Mapping::barrier}},

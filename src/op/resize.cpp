@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "op/schema/axes.hpp"
+#include "op/schema/dims_attribute.hpp"
 #include "op/schema/infer.hpp"
 #include "op/schema/operator.hpp"
 #include "op/schema/reference.hpp"
@@ -47,6 +48,9 @@ std::vector<TensorType> infer(const Problem& p) {
     bad_attribute(p, "sizes", fmt::format("{} entries, one for each axis", rank));
   if (!scales.empty() && scales.size() != rank)
     bad_attribute(p, "scales", fmt::format("{} entries, one for each axis", rank));
+  const Dims dims = dims_attribute(p, "dims");
+  if (!dims.empty() && (dims.size() != rank || !sizes.empty()))
+    bad_attribute(p, "dims", fmt::format("{} dimensions, one for each axis, in place of sizes", rank));
   const bool crops = p.attributes.text("coordinate_transformation_mode") == "tf_crop_and_resize",
              nearest = p.attributes.text("mode") == "nearest";
   if (crops ? roi.size() != 2 * rank : !roi.empty())
@@ -67,10 +71,17 @@ std::vector<TensorType> infer(const Problem& p) {
       if (in == Dim(0) && sizes[a] > 0)
         bad_operand(p, 0, fmt::format("dimension {} of at least 1", a), p.input(0).to_string());
     }
+    if (!dims.empty()) {
+      if (in == Dim(0) && dims[a] != Dim(0))
+        bad_operand(p, 0, fmt::format("dimension {} of at least 1", a), p.input(0).to_string());
+      if (p.attributes.flag("antialias") && !dims[a].is_constant() && dims[a] != in)
+        bad_attribute(p, "antialias", "false where dims are symbolic");
+      y.dims[a] = dims[a];
+    }
     if (!scales.empty()) {
       // Below 2^-24 the weights of a filter would not fit memory.
       if (!(scales[a] >= 0x1p-24 && scales[a] <= 0x1p24)) bad_attribute(p, "scales", "numbers in [2^-24, 2^24]");
-      if (sizes.empty()) y.dims[a] = scaled(p, a, in, scales[a]);
+      if (sizes.empty() && dims.empty()) y.dims[a] = scaled(p, a, in, scales[a]);
     }
   }
   return {std::move(y)};
@@ -185,6 +196,7 @@ std::vector<Case> cases() {
          {"coordinate_transformation_mode", "tf_crop_and_resize"},
          {"roi", Floats{0, 0.25, 0, 1, 0.75, 1}}});
   }
+  add("dims_as_text", {{f32, {2, 9, 23}}}, {{"mode", "linear"}, {"dims", Strings{"2", "6", "37"}}});
   add("sizes_and_scales", {{f32, {2, 9, 23}}},
       {{"mode", "linear"}, {"sizes", Ints{2, 6, 16}}, {"scales", Floats{1, 0.7, 0.7}}});
   add("cubic_saturates", {{u8, {1, 9, 9}}, values({0, 255, 255, 0, 0, 255, 255, 0})},
@@ -239,7 +251,8 @@ OpSpec define() {
            {"extrapolation_value", 0.0, "results outside of x, of tf_crop_and_resize"},
            {"cubic_coeff_a", -0.75, "coefficient of the cubic"},
            {"exclude_outside", false, "whether linear and cubic leave out elements outside of x"},
-           {"antialias", false, "whether linear and cubic filter what they shrink"}},
+           {"antialias", false, "whether linear and cubic filter what they shrink"},
+           {"dims", Strings{}, "in place of sizes, all of them as text where some are symbolic: \"B\", \"2*H\""}},
       .infer = infer,
       .reference = reference,
       .operations =

@@ -26,8 +26,8 @@ Dim sliced(const Problem& p, const Dim& size, std::int64_t start, std::int64_t e
   return count;
 }
 
-/// Positions start, start + step, .. of which there are `count`: whether they are there is known here where everything
-/// is a number, else when the operator runs.
+/// Positions start, start + step, .. of which there are `count`, or the last ones where the start is the end: whether
+/// they are there is known here where everything is a number, else when the operator runs.
 Dim counted(const Problem& p, const Dim& size, std::int64_t start, const Dim& count, std::int64_t step) {
   if (!size.is_constant() || !count.is_constant() || count == Dim(0)) return count;
   if (!counted_range(start, count.constant(), step, size.constant()))
@@ -88,6 +88,8 @@ std::vector<Case> cases() {
   add("axes_in_other_order", {4, 9}, {{"starts", Ints{5, 1}}, {"ends", Ints{9, 3}}, {"axes", Ints{1, 0}}});
   add("huge_step", {4, 9}, {{"starts", Ints{1}}, {"ends", Ints{9}}, {"axes", Ints{1}}, {"steps", Ints{to_the_end}}});
   add("counted", {4, 9}, {{"starts", Ints{2, -1}}, {"counts", Strings{"2", "3"}}, {"steps", Ints{1, -3}}});
+  add("last_counted", {4, 9}, {{"starts", Ints{to_the_end, 1}}, {"counts", Strings{"3", "5"}}});
+  add("last_counted_steps", {9}, {{"starts", Ints{to_the_end}}, {"counts", Strings{"3"}}, {"steps", Ints{2}}});
   add("empty", {0, 9}, {{"starts", Ints{1}}, {"ends", Ints{9}}, {"axes", Ints{1}}});
   return list;
 }
@@ -108,7 +110,7 @@ OpSpec define() {
           "dimension must be long enough when the operator runs. `counts`, where given, says how many positions are "
           "taken, which may be symbolic; then nothing "
           "is "
-          "clamped either. No axes means all of them.",
+          "clamped either, and a start of 9223372036854775807 takes the last ones. No axes means all of them.",
       .inputs = {{"x", dtypes::any, "[..]", "elements", Mapping::one_to_one}},
       .outputs = {{"y", dtypes::any, "[..]", "the chosen positions"}},
       .attributes = {{"starts", Ints{}, "first position along each axis"},

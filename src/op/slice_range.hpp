@@ -28,12 +28,16 @@ inline SliceRange slice_range(std::int64_t start, std::int64_t end, std::int64_t
   return range;
 }
 
-/// `count` positions from `start` on (a negative one counts from the end of the axis); nothing where one of them is
-/// outside.
+/// `count` positions from `start` on (a negative one counts from the end of the axis, the largest number stands for the
+/// place from which on the last ones are taken); nothing where one of them is outside.
 inline std::optional<SliceRange> counted_range(std::int64_t start, std::int64_t count, std::int64_t step,
                                                std::int64_t size) {
   if (count == 0) return SliceRange{0, step, 0};
-  const __int128 first = start < 0 ? start + size : start, last = first + static_cast<__int128>(count - 1) * step;
+  const bool is_last = start == std::numeric_limits<std::int64_t>::max() && step > 0;
+  const __int128 first = is_last     ? size - 1 - static_cast<__int128>(count - 1) * step
+                         : start < 0 ? start + size
+                                     : start,
+                 last = first + static_cast<__int128>(count - 1) * step;
   if (std::min(first, last) < 0 || std::max(first, last) >= size) return {};
   return SliceRange{static_cast<std::int64_t>(first), step, count};
 }

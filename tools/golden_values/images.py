@@ -50,6 +50,7 @@ def resizes(c, draw):
     for t in TYPES:
         nearest(c, sample(t, (2, 3)), sizes=[-1, 6])
     x = draw.normal('f32', (1, 2, 5, 6))
+    c.add('resize', [x], [exact('f32', resized(x.array, mode='linear', sizes=[-1, -1, 7, 4]))], 16, 4e-6, mode='linear', dims=['1', '2', '7', '4'])
     transforms = ['half_pixel', 'half_pixel_symmetric', 'pytorch_half_pixel', 'align_corners', 'asymmetric']
     for transform in transforms:
         for rule in ('round_prefer_floor', 'round_prefer_ceil', 'floor', 'ceil'):

@@ -36,6 +36,8 @@ def typed(c):
         c.add('concat', [x, other], [moved(t, numpy.concatenate([a, other.objects], axis=1))], axis=-1)
         c.add('split', [x], [moved(t, a[:, :1]), moved(t, a[:, 1:])], axis=1, sizes=[1, -1])
         c.add('expand', [sample(t, (3, 1))], [moved(t, numpy.broadcast_to(sample(t, (3, 1)).objects, (2, 3, 2)))], shape=[2, -1, 2])
+        c.add('assign', [sample(t, (2, 2)), other], [other])
+        c.add('size_of', [x], [Tensor('i64', [2, 3])])
         mask = Tensor('u8' if t in FLOATS else 'bool', [[1], [0]])
         c.add('where', [mask, x, sample(t, ())], [moved(t, numpy.where(mask.array != 0, a, sample(t, ()).objects))])
         c.add('pad', [x], [moved(t, numpy.pad(a, ((1, 0), (0, 2)), constant_values=round_to(t, 300.7 if t in INTEGERS else 2.6)))], pads=[1, 0, 0, 2], value=300.7 if t in INTEGERS else 2.6)
@@ -89,7 +91,10 @@ def chosen(c, draw):
                      (dict(starts=[3], ends=[1], axes=[0]), (slice(3, 1),))):
         c.add('slice', [x], [moved('f32', a[index])], **s)
     c.add('slice', [x], [moved('f32', a[1:3, :, -1:-4:-2])], starts=[1, -1], counts=['2', '2'], axes=[0, 2], steps=[1, -2])
+    c.add('slice', [x], [moved('f32', a[1:, :, 0::2])], starts=[END, END], counts=['2', '3'], axes=[0, 2], steps=[1, 2])
     c.add('reshape', [x], [moved('f32', a.reshape(6, 10))], dims=['6', '10'])
+    c.add('pad', [x], [moved('f32', numpy.pad(a, ((2, 0), (1, 3), (0, 1)), constant_values=0.0))], pads=[-1, 1, 0, 0, -1, 1], dims=['5', '8', '6'])
+    c.add('size_of', [x], [Tensor('i64', [5, 3])], axes=[-1, 0])
     c.add('expand', [one], [moved('f32', numpy.broadcast_to(one.objects, (2, *one.shape)))], dims=['2', *(str(d) for d in one.shape)])
     pieces = [draw.normal('f32', (n, 2)) for n in (1, 0, 3)]
     c.add('concat', pieces, [moved('f32', numpy.concatenate([p.objects for p in pieces]))])
@@ -116,10 +121,19 @@ def lookups(c, draw):
     c.add('embedding', [Tensor('i32', [], (0,)), draw.normal('f32', (2, 3))], [exact('f32', [], (0, 3))])
 
 
+def positions(c):
+    for t in ('f32', 'bf16', 'f16', 'i32', 'i64'):
+        c.add('iota', [Tensor(t, [5])], [exact(t, [5, 6, 7, 8])], dims=['4'])
+        c.add('iota', [Tensor(t, -3, ())], [exact(t, [[-3 + 2 * i] * 2 for i in range(3)])], dims=['3', '2'], axis=-2, step=2.0)
+    c.add('iota', [Tensor('f32', 0.5, ())], [exact('f32', [0.5 + 0.25 * i for i in range(6)])], dims=['6'], step=0.25)
+    c.add('iota', [Tensor('i32', [(1 << 31) - 2])], [exact('i32', [(1 << 31) - 2, (1 << 31) - 1, -(1 << 31)])], dims=['3'])
+
+
 def cases():
     c, draw = Cases(), Draw(8)
     typed(c)
     scatters(c, draw)
     chosen(c, draw)
     lookups(c, draw)
+    positions(c)
     return c

@@ -7,14 +7,14 @@
 #include "kernel/cuda/movement/axes.hpp"
 #include "kernel/cuda/task.hpp"
 #include "kernel/kernel.hpp"
-#include "op/slice_range.hpp"
+#include "op/pad.hpp"
 
 namespace cermet::cuda::movement_pad_file {
 namespace {
 
 struct Padding {
   pad::Mode mode;
-  PerAxis<std::int64_t> before{}, after{};
+  Ints pads;
   double value;
 };
 
@@ -23,23 +23,16 @@ Padding padding_of(const Problem& p) {
   Padding padding{mode == "constant"  ? pad::Mode::constant
                   : mode == "reflect" ? pad::Mode::reflect
                                       : pad::Mode::edge,
-                  {},
-                  {},
-                  p.attributes.number("value")};
-  const auto rank = static_cast<std::size_t>(p.input(0).rank());
-  for (std::size_t a = 0; a < rank; ++a) {
-    padding.before[a] = p.attributes.integers("pads")[a];
-    padding.after[a] = p.attributes.integers("pads")[a + rank];
-  }
+                  p.attributes.integers("pads"), p.attributes.number("value")};
   return padding;
 }
 
 /// Symbolic dimensions are known only now.
-void check_sizes(const Padding& padding, const TensorView& x) {
-  if (padding.mode == pad::Mode::constant) return;
+void check_sizes(const Padding& padding, const TensorView& x, const TensorView& y) {
   for (int a = 0; a < x.shape.rank(); ++a) {
-    const std::int64_t most =
-        std::max(padding.before[static_cast<std::size_t>(a)], padding.after[static_cast<std::size_t>(a)]);
+    const auto [before, after] = pads_of(padding.pads, a, x.shape, y.shape);
+    if (padding.mode == pad::Mode::constant) continue;
+    const std::int64_t most = std::max(before, after);
     const std::int64_t needed = most == 0 ? 0 : padding.mode == pad::Mode::reflect ? most + 1 : 1;
     if (x.shape[a] < needed)
       fail(Status::invalid_argument,
@@ -50,7 +43,7 @@ void check_sizes(const Padding& padding, const TensorView& x) {
 
 void pad(const LaunchArgs& args, const Padding& padding) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
-  check_sizes(padding, x);
+  check_sizes(padding, x, y);
   if (y.elements() == 0) return;
   AxesBuilder<2> builder;
   const int rank = y.shape.rank();
@@ -67,7 +60,7 @@ void pad(const LaunchArgs& args, const Padding& padding) {
                      .source = {1},
                      .axes = builder.make(run, {true, true})};
   for (int a = 0; a < rank; ++a) {
-    params.before[a] = padding.before[static_cast<std::size_t>(a)];
+    params.before[a] = pads_of(padding.pads, a, x.shape, y.shape).first;
     params.source[a] = x.shape[a] / (a + 1 == rank ? run : 1);
   }
   for (std::int64_t i = 0; i < 16 / bytes; ++i) format::store_element(params.constant, x.dtype, i, padding.value);
