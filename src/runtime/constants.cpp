@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <memory>
 
 #include "base/buffer.hpp"
@@ -108,6 +109,16 @@ std::string constant_key(const Graph& graph, ValueId id) {
   for (const auto& [name, attribute] : expression->attributes)
     key += fmt::format("{} = {}, ", name, to_string(attribute));
   return key + ")";
+}
+
+std::vector<std::string> loaded_names(const Graph& graph, ValueId id) {
+  const Value& value = graph.value(id);
+  if (value.data()) return {};
+  if (!value.expression()) return {value.name};
+  std::vector<std::string> names;
+  for (const ValueId input : value.expression()->inputs)
+    if (input) std::ranges::copy(loaded_names(graph, input), std::back_inserter(names));
+  return names;
 }
 
 LoadWeight constant_loader(const Graph& graph, ValueId id, const LoadWeight& load, Scratch& scratch, ThreadPool& pool) {

@@ -45,6 +45,31 @@ void Executable::bind(std::string_view input, const TensorView& memory) {
   state_->memory.bind(state_->graph, input, memory, state_->computes);
 }
 
+void Executable::take_weights(WeightStore& weights) {
+  State& s = *state_;
+  if (!s.computes) return;
+  bool moved = false;
+  const auto take = [&](TensorView& view, ValueId id, const WeightLayout* layout) {
+    const TensorView now = weights.get(s.graph, id, layout);
+    moved = moved || now.data != view.data;
+    view = now;
+  };
+  const auto is_constant = [&](ValueId id) { return id && s.graph.value(id).kind == ValueKind::constant; };
+  for (std::size_t i = 0; i < s.steps.size(); ++i)
+    for (std::size_t o = 0; o < s.steps[i].inputs; ++o) {
+      const std::size_t at = s.steps[i].first + o;
+      if (const ValueId id{s.memory.operand_value[at]}; is_constant(id))
+        take(s.memory.operands[at], id, s.infos[i].layouts[o]);
+    }
+  for (const GraphOutput& output : s.graph.outputs())
+    if (is_constant(output.value)) take(s.memory.views[output.value.at()], output.value, nullptr);
+  weights.clear_scratch();
+  weights.wait();
+  if (!moved) return;
+  s.planned = false;
+  s.captures.clear();
+}
+
 void Executable::run(const SymbolValues& symbols, Stream* on) {
   resolve(symbols, on);
   state_->execute_all();
@@ -86,7 +111,8 @@ std::string_view Executable::input_of_output(std::string_view name) const {
   const BoundMemory& memory = state_->memory;
   const ValueId value = output_named(state_->graph, name);
   const std::int32_t input = memory.input_of_value[value.at()];
-  return input < 0 ? std::string_view() : state_->graph.value(memory.inputs[static_cast<std::size_t>(input)].value).name;
+  return input < 0 ? std::string_view()
+                   : state_->graph.value(memory.inputs[static_cast<std::size_t>(input)].value).name;
 }
 
 bool Executable::has_output(std::string_view name) const {

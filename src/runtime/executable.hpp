@@ -83,6 +83,8 @@ class Executable {
   /// there, and not copied. Null: the arena again. False, and nothing is bound, where the result has no memory of its
   /// own (an input, a constant, a part or a copy of another result). Throws Error where the graph has no such result.
   bool bind_result(std::string_view output, std::byte* memory);
+  /// Reads the constants' memory from the store again, the one of the compilation, in which weights were replaced.
+  void take_weights(WeightStore& weights);
   /// Runs every step with the given token counts. Allocates nothing. Throws Error when a symbol exceeds its maximum or
   /// an input is unbound. `on`: a stream of the same device; null: the one of the compilation. Runs on several streams
   /// use the same memory: they must not overlap.

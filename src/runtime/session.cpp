@@ -43,8 +43,10 @@ StartedSession::StartedSession(const Graph& graph, Context& context, WeightStore
 // NOLINTNEXTLINE(performance-unnecessary-value-param)
 Session::Session(Graph graph, Context& context, LoadWeight load, const SessionOptions& options,
                  std::vector<CompileStep>* report)
-    : Session(graph, context, std::make_unique<WeightStore>(std::move(load), context.pool(), context.queue()), options,
-              report) {}
+    : Session(graph, context,
+              std::make_unique<WeightStore>(std::move(load), context.pool(), context.queue(),
+                                            context.stream() ? nullptr : &context.device()),
+              options, report) {}
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param)
 Session::Session(Graph graph, Context& context, WeightStore& weights, const SessionOptions& options,
@@ -64,7 +66,16 @@ Session::Session(StartedSession started, std::unique_ptr<WeightStore>&& own, std
       weights_(started.weights_),
       inputs_(std::move(started.inputs_)),
       used_symbols_(std::move(started.used_symbols_)),
-      executable_(started.compile_.finish(report)) {}
+      executable_(started.compile_.finish(report)) {
+  weights_version_ = weights_->version();
+}
+
+/// After weights were replaced.
+void Session::take_weights() {
+  if (weights_version_ == weights_->version()) return;
+  executable_.take_weights(*weights_);
+  weights_version_ = weights_->version();
+}
 
 void Session::bind(std::string_view name, const TensorView& memory) {
   executable_.bind(name, memory);
@@ -77,6 +88,7 @@ void Session::bind(std::string_view name, const TensorView& memory) {
 void Session::run(Stream* on) {
   if (reshaped_) symbols_ = symbols_of_shapes(inputs_, used_symbols_);
   reshaped_ = false;
+  take_weights();
   executable_.run(symbols_, on);
 }
 

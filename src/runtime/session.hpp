@@ -59,7 +59,10 @@ class Session {
   /// naming the input that is not bound or whose shape fits no values, and a symbol that no shape determines.
   void run(Stream* on = nullptr);
   /// Runs with these values; see Executable::run().
-  void run(const SymbolValues& symbols) { executable_.run(symbols); }
+  void run(const SymbolValues& symbols) {
+    take_weights();
+    executable_.run(symbols);
+  }
   /// See Executable::bind_result().
   bool bind_result(std::string_view name, std::byte* memory) { return executable_.bind_result(name, memory); }
   /// A result of the last run, in the context's device where it has one; valid until the next run.
@@ -75,6 +78,7 @@ class Session {
 
  private:
   Session(StartedSession started, std::unique_ptr<WeightStore>&& own, std::vector<CompileStep>* report);
+  void take_weights();
   Session(const Graph& graph, Context& context, std::unique_ptr<WeightStore> own, const SessionOptions& options,
           std::vector<CompileStep>* report);
 
@@ -85,6 +89,7 @@ class Session {
   std::vector<Symbol> used_symbols_;
   SymbolValues symbols_;  ///< what the bound shapes tell
   bool reshaped_ = true;  ///< another shape was bound since
+  std::uint64_t weights_version_ = 0;
   Executable executable_;
   DeviceBuffer downloaded_;
 };

@@ -1,5 +1,7 @@
 #include "runtime/weights.hpp"
 
+#include <algorithm>
+
 #include "runtime/constants.hpp"
 #include "select/bound_op.hpp"
 
@@ -30,13 +32,18 @@ WeightStore::~WeightStore() {
   }
 }
 
-WeightStore::StoredWeight WeightStore::load_host(const LoadWeight& load, const std::string& name,
-                                                 const TensorType& type, const WeightLayout* layout) {
+WeightStore::StoredWeight WeightStore::allocate(const TensorType& type, const WeightLayout* layout) const {
+  const std::int64_t bytes = layout ? packed_bytes(*layout, type) : type.bytes().constant();
   StoredWeight stored;
-  stored.host = AlignedBuffer(layout ? packed_bytes(*layout, type) : type.bytes().constant());
-  if (layout) load_packed(load, name, type, *layout, stored.host.data(), scratch_, *pool_);
-  else load(name, -1, TensorView(stored.host.data(), type.dtype, bind(type.dims, {})));
+  if (Device* const device = queue_.device ? queue_.device : host_) stored.device = device->allocate(bytes);
+  else stored.host = AlignedBuffer(bytes);
   return stored;
+}
+
+void WeightStore::fill_host(const LoadWeight& load, const std::string& name, const TensorType& type,
+                            const WeightLayout* layout, std::byte* destination) {
+  if (layout) load_packed(load, name, type, *layout, destination, scratch_, *pool_);
+  else load(name, -1, TensorView(destination, type.dtype, bind(type.dims, {})));
 }
 
 /// Pinned memory of at least this size that no upload reads any more.
@@ -50,11 +57,9 @@ WeightStore::Staging& WeightStore::next_staging(std::int64_t bytes) {
   return staging;
 }
 
-WeightStore::StoredWeight WeightStore::load_device(const LoadWeight& load, const std::string& name,
-                                                   const TensorType& type, const WeightLayout* layout) {
-  StoredWeight stored;
+void WeightStore::fill_device(const LoadWeight& load, const std::string& name, const TensorType& type,
+                              const WeightLayout* layout, std::byte* destination) {
   const std::int64_t total = layout ? packed_bytes(*layout, type) : type.bytes().constant();
-  stored.device = queue_.device->allocate(total);
   const Shape shape = bind(type.dims, {});
   const std::int64_t slices = shape.rank() == 3 ? shape[0] : 1;
   const std::int64_t step = total / std::max<std::int64_t>(slices, 1);
@@ -68,31 +73,51 @@ WeightStore::StoredWeight WeightStore::load_device(const LoadWeight& load, const
     } else {
       load(name, shape.rank() == 3 ? slice : -1, TensorView(staging.memory.data(), type.dtype, matrix));
     }
-    queue_.stream->upload(stored.device.data() + slice * step, staging.memory.data(), step);
+    queue_.stream->upload(destination + slice * step, staging.memory.data(), step);
     if (!staging.uploaded) staging.uploaded = queue_.stream->make_event();
     queue_.stream->record(*staging.uploaded);
   }
-  return stored;
+}
+
+void WeightStore::replace(const std::string& name) {
+  ++version_;
+  for (auto& [form, stored] : weights_)
+    stored.stale = stored.stale || std::ranges::find(stored.from, name) != stored.from.end();
+}
+
+void WeightStore::wait() const {
+  if (queue_.stream) queue_.stream->synchronize();
 }
 
 TensorView WeightStore::get(const std::string& name, const TensorType& type, const WeightLayout* layout) {
-  return get(name, name, type, layout, load_);
+  return get(name, name, type, layout, load_, {name});
 }
 
 TensorView WeightStore::get(const Graph& graph, ValueId constant, const WeightLayout* layout) {
   const Value& value = graph.value(constant);
   return get(constant_key(graph, constant), value.name, value.type, layout,
-             constant_loader(graph, constant, load_, scratch_, *pool_));
+             constant_loader(graph, constant, load_, scratch_, *pool_), loaded_names(graph, constant));
 }
 
 TensorView WeightStore::get(const std::string& key, const std::string& name, const TensorType& type,
-                            const WeightLayout* layout, const LoadWeight& load) {
+                            const WeightLayout* layout, const LoadWeight& load, std::vector<std::string> from) {
+  if (!layout && borrow_ && key == name)
+    if (const TensorView borrowed = borrow_(name); borrowed.present) return borrowed;
   const auto form = std::pair(key, fmt::format("{} {}", type.to_string(), layout ? layout->name : "row-major"));
   auto stored = weights_.find(form);
+  const auto fill = [&](std::byte* destination) {
+    if (queue_.device) fill_device(load, name, type, layout, destination);
+    else fill_host(load, name, type, layout, destination);
+  };
   if (stored == weights_.end()) {
-    StoredWeight loaded = queue_.device ? load_device(load, name, type, layout) : load_host(load, name, type, layout);
-    bytes_ += queue_.device ? loaded.device.size() : loaded.host.size();
-    stored = weights_.emplace(form, std::move(loaded)).first;
+    StoredWeight made = allocate(type, layout);
+    fill(made.data());
+    made.from = std::move(from);
+    bytes_ += std::max(made.device.size(), made.host.size());
+    stored = weights_.emplace(form, std::move(made)).first;
+  } else if (stored->second.stale) {
+    fill(stored->second.data());
+    stored->second.stale = false;
   }
   return TensorView(stored->second.data(), type.dtype, bind(type.dims, {}));
 }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/buffer.hpp"
 #include "base/scratch.hpp"
@@ -22,13 +23,16 @@ namespace cermet {
 /// alone and the destination is [N, K]; slice -1 asks for the whole tensor. Converts to the destination's element type.
 /// Throws Error naming the tensor.
 using LoadWeight = std::function<void(const std::string& name, std::int64_t slice, const TensorView& destination)>;
+/// Memory where a weight is already, dense and row-major, in the store's place, until the weight is replaced; a view
+/// that is not present where there is none.
+using BorrowWeight = std::function<TensorView(const std::string& name)>;
 
 class WeightStore {
  public:
-  /// Weights live in memory of the queue's device; in the host's where there is none. The queue's device and stream
-  /// must outlive the store.
-  WeightStore(LoadWeight load, ThreadPool& pool, const DeviceQueue& queue = {})
-      : load_(std::move(load)), pool_(&pool), queue_(queue) {}
+  /// Weights live in memory of the queue's device; in the host's where there is none, which `host`, where given,
+  /// allocates. The queue's device and stream, and the host, must outlive the store.
+  WeightStore(LoadWeight load, ThreadPool& pool, const DeviceQueue& queue = {}, Device* host = nullptr)
+      : load_(std::move(load)), pool_(&pool), queue_(queue), host_(host) {}
   ~WeightStore();
   WeightStore(const WeightStore&) = delete;
   WeightStore& operator=(const WeightStore&) = delete;
@@ -41,6 +45,15 @@ class WeightStore {
   /// several graphs are one.
   TensorView get(const Graph& graph, ValueId constant, const WeightLayout* layout);
   std::int64_t bytes() const { return bytes_; }  ///< memory held
+  /// Lets row-major weights be read where they are.
+  void set_borrow(BorrowWeight borrow) { borrow_ = std::move(borrow); }
+  /// A weight has other elements, or other memory, of the same type. What was packed or computed of it is made anew,
+  /// in its place, when it is asked for the next time; no run that reads it may be in progress then.
+  void replace(const std::string& name);
+  /// Counts replacements: what get() returned holds as long as it does not change.
+  std::uint64_t version() const { return version_; }
+  /// Waits until the weights are where get() said.
+  void wait() const;
   /// Frees memory that is kept between weights, once those of a graph are loaded.
   void clear_scratch() { scratch_.clear(); }
 
@@ -50,6 +63,8 @@ class WeightStore {
   struct StoredWeight {
     AlignedBuffer host;
     DeviceBuffer device;
+    std::vector<std::string> from = {};  ///< names of the weights that it was made of
+    bool stale = false;                  ///< one of them was replaced
     std::byte* data() const { return device.data() ? device.data() : host.data(); }
   };
   /// Pinned memory whose upload may still be in progress.
@@ -58,14 +73,18 @@ class WeightStore {
     std::unique_ptr<DeviceEvent> uploaded;
   };
   TensorView get(const std::string& key, const std::string& name, const TensorType& type, const WeightLayout* layout,
-                 const LoadWeight& load);
-  StoredWeight load_host(const LoadWeight& load, const std::string& name, const TensorType& type,
-                         const WeightLayout* layout);
-  StoredWeight load_device(const LoadWeight& load, const std::string& name, const TensorType& type,
-                           const WeightLayout* layout);
+                 const LoadWeight& load, std::vector<std::string> from);
+  StoredWeight allocate(const TensorType& type, const WeightLayout* layout) const;
+  void fill_host(const LoadWeight& load, const std::string& name, const TensorType& type, const WeightLayout* layout,
+                 std::byte* destination);
+  void fill_device(const LoadWeight& load, const std::string& name, const TensorType& type, const WeightLayout* layout,
+                   std::byte* destination);
   Staging& next_staging(std::int64_t bytes);
 
   DeviceQueue queue_;
+  Device* host_;
+  BorrowWeight borrow_;
+  std::uint64_t version_ = 0;
   Scratch scratch_;
   std::array<Staging, 2> staging_;
   std::size_t turn_ = 0;
