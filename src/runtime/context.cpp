@@ -21,6 +21,7 @@ std::shared_ptr<ThreadPool> pool_for(const ContextOptions& options) {
 Context::Context(const ContextOptions& options) : shared_(std::make_shared<Shared>()) {
   shared_->spec = options.device;
   shared_->device = make_device(options.device);
+  shared_->face = shared_->device.get();
   shared_->pool = pool_for(options);
   if (!target()) return;
   shared_->device->set_measured(stored_limits(*shared_->device));
@@ -31,6 +32,13 @@ Context::Context(const ContextOptions& options) : shared_(std::make_shared<Share
 Context::Context(std::shared_ptr<Shared> shared)
     : shared_(std::move(shared)), stream_(target() ? shared_->device->make_stream() : nullptr) {}
 
+void Context::set_allocator(const DeviceAllocator& allocator) {
+  shared_->face = shared_->device.get();
+  if (!allocator.allocate) return;
+  shared_->allocating.push_back(make_allocating_device(*shared_->device, allocator));
+  shared_->face = shared_->allocating.back().get();
+}
+
 std::string Context::description() const {
   if (device().kind() != DeviceKind::cpu) return device().name();
   return fmt::format("cpu ({} threads, {})", pool().size(), cpu::name_of(cpu::active_isa()));
@@ -38,7 +46,7 @@ std::string Context::description() const {
 
 DeviceQueue Context::queue() const {
   if (!stream_) return {};
-  return {shared_->device.get(), stream_.get(), &*shared_->programs};
+  return {&device(), stream_.get(), &*shared_->programs};
 }
 
 const DeviceLimits& Context::measure_limits(double seconds, void (*between)()) {

@@ -6,9 +6,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/thread_pool.hpp"
-#include "device/device.hpp"
+#include "device/allocating_device.hpp"
 #include "jit/program_store.hpp"
 #include "runtime/limits.hpp"
 
@@ -32,10 +33,13 @@ class Context {
 
   const std::string& device_spec() const { return shared_->spec; }  ///< as it was asked for: "cuda:1"
   std::string description() const;  ///< "cpu (4 threads, avx512_bf16)", or the device's name
-  Device& device() const { return *shared_->device; }
+  Device& device() const { return *shared_->face; }
   const Target* target() const { return shared_->device->target(); }
   bool computes() const { return shared_->device->computes(); }
   ThreadPool& pool() const { return *shared_->pool; }
+  /// What allocates memory of the device from here on, in all contexts that share it; without functions the device
+  /// itself. Not to be called while another thread uses one of them.
+  void set_allocator(const DeviceAllocator& allocator);
   Stream* stream() const { return stream_.get(); }  ///< null where the CPU's kernels run
   /// Where launches go; all null where the CPU's kernels run.
   DeviceQueue queue() const;
@@ -56,6 +60,8 @@ class Context {
   struct Shared {
     std::string spec;
     std::unique_ptr<Device> device;
+    std::vector<std::unique_ptr<Device>> allocating;  ///< with the callers' allocators; sessions may have older ones
+    Device* face = nullptr;                           ///< the last of them, or the device
     std::shared_ptr<ThreadPool> pool;
     std::optional<ProgramStore> programs;  ///< of a device with a target
     std::optional<DeviceLimits> limits;
