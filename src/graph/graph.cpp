@@ -29,8 +29,20 @@ ValueId Graph::add_value(std::string value_name, TensorType type, ValueKind kind
   return id;
 }
 
-ValueId Graph::add_input(std::string_view value_name, TensorType type) {
-  return add_value(std::string(value_name), std::move(type), ValueKind::input);
+bool is_order(const Ints& order, int rank) {
+  Ints sorted = order;
+  std::ranges::sort(sorted);
+  for (std::size_t i = 0; i < sorted.size(); ++i)
+    if (sorted[i] != static_cast<std::int64_t>(i)) return false;
+  return order.empty() || std::ssize(order) == rank;
+}
+
+ValueId Graph::add_input(std::string_view value_name, TensorType type, Ints order) {
+  require(is_order(order, type.rank()), "input '{}': order: expected each of {} dimensions once, found {}", value_name,
+          type.rank(), to_string(AttributeValue(order)));
+  const ValueId id = add_value(std::string(value_name), std::move(type), ValueKind::input);
+  values_.back().order = std::move(order);
+  return id;
 }
 
 ValueId Graph::add_constant(std::string_view value_name, TensorType type) {
@@ -120,11 +132,12 @@ ValueId Graph::apply(OpKind op, std::vector<ValueId> inputs, const Attributes& a
   return outputs.front();
 }
 
-void Graph::add_output(std::string_view output_name, ValueId id) {
-  value(id);
+void Graph::add_output(std::string_view output_name, ValueId id, Ints order) {
+  require(is_order(order, value(id).type.rank()), "output '{}': order: expected each of {} dimensions once, found {}",
+          output_name, value(id).type.rank(), to_string(AttributeValue(order)));
   const bool added = output_names_.emplace(output_name).second;
   require(added, "graph '{}': output '{}': expected a name of its own, found one that is taken", name, output_name);
-  outputs_.push_back({std::string(output_name), id});
+  outputs_.push_back({std::string(output_name), id, std::move(order)});
 }
 
 void Graph::add_update(ValueId input, ValueId stored) {

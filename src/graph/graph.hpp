@@ -39,6 +39,7 @@ struct Value {
   ValueKind kind = ValueKind::intermediate;
   std::int32_t producer = -1;  ///< node that makes it, for intermediates
   ConstantSource source = {};  ///< of a constant
+  Ints order = {};             ///< of an input: see is_order()
 
   const TensorData* data() const { return std::get_if<TensorData>(&source); }
   const ConstantExpression* expression() const { return std::get_if<ConstantExpression>(&source); }
@@ -74,7 +75,13 @@ struct Use {
 struct GraphOutput {
   std::string name;
   ValueId value;
+  Ints order = {};  ///< see is_order()
 };
+
+/// Whether a list says in which order a caller's dimensions are in memory, outermost first: dimension i of the graph's
+/// value is dimension order[i] of the caller's tensor, as in [0, 2, 3, 1] for images with their channels last. An empty
+/// one: as they are.
+bool is_order(const Ints& order, int rank);
 
 /// Memory of an input that holds another value once a run has ended.
 struct GraphUpdate {
@@ -89,8 +96,9 @@ class Graph {
  public:
   std::string name;
 
-  /// Declares a value bound by the caller. Throws Error when the name is taken.
-  ValueId add_input(std::string_view value_name, TensorType type);
+  /// Declares a value bound by the caller, of the type that it has in memory. Throws Error when the name is taken, or
+  /// the order is none of its dimensions.
+  ValueId add_input(std::string_view value_name, TensorType type, Ints order = {});
   /// Declares a weight, loaded under its name. Throws Error when the name is taken.
   ValueId add_constant(std::string_view value_name, TensorType type);
   /// Declares a constant whose elements the graph holds. Throws Error when the name is taken.
@@ -109,7 +117,7 @@ class Graph {
   ValueId apply(OpKind op, std::vector<ValueId> inputs, const Attributes& attributes = {},
                 std::string_view value_name = {});
   /// Marks a value as a result. Throws Error when the name is taken.
-  void add_output(std::string_view output_name, ValueId id);
+  void add_output(std::string_view output_name, ValueId id, Ints order = {});
   /// Lets the memory of an input hold a value once a run has ended; all nodes that read the input read what it held
   /// before. Throws Error where it is no input, has another type, or has an update already.
   void add_update(ValueId input, ValueId stored);

@@ -39,6 +39,8 @@ std::string range_text(const SymbolRange& r) {
                      ends ? std::to_string(r.range.greatest) : "");
 }
 
+std::string order_text(const Ints& order) { return order.empty() ? "" : " order " + to_string(AttributeValue(order)); }
+
 /// An index that the graph does not have, which the verifier finds, is printed as a number.
 std::string mark_text(const Graph& graph, std::int32_t mark) {
   if (mark == Node::unmarked) return "";
@@ -70,8 +72,9 @@ std::string to_text(const Graph& graph) {
     for (; declared < end; ++declared) {
       const Value& value = graph.values()[declared];
       if (value.kind == ValueKind::intermediate) continue;
-      text += fmt::format("  {} %{} : {}{}\n", value.kind == ValueKind::input ? "input" : "constant",
-                          name_text(value.name), value.type.to_string(), source_text(graph, value));
+      text += fmt::format("  {} %{} : {}{}{}\n", value.kind == ValueKind::input ? "input" : "constant",
+                          name_text(value.name), value.type.to_string(), source_text(graph, value),
+                          order_text(value.order));
     }
   };
   for (const Node& node : graph.nodes()) {
@@ -80,7 +83,8 @@ std::string to_text(const Graph& graph) {
   }
   declare_until(graph.values().size());
   for (const GraphOutput& output : graph.outputs())
-    text += fmt::format("  output {} = {}\n", name_text(output.name), value_text(graph, output.value));
+    text += fmt::format("  output {} = {}{}\n", name_text(output.name), value_text(graph, output.value),
+                        order_text(output.order));
   for (const GraphUpdate& update : graph.updates())
     text += fmt::format("  update {} = {}\n", value_text(graph, update.input), value_text(graph, update.value));
   return text + "}\n";

@@ -62,6 +62,7 @@ class GraphParser {
       line.need("=");
       outputs_.push_back(std::move(name));
       output_values_.push_back({line.value_name(), line.number()});
+      output_orders_.push_back(order(line));
       return;
     }
     if (line.take_word("update")) {
@@ -78,6 +79,18 @@ class GraphParser {
     line.need(":");
     const ValueId id = define(std::move(name), line.type(), kind, -1);
     if (kind == ValueKind::constant && line.take("=")) source(line, id);
+    if (kind == ValueKind::input) values_[id.at()].order = order(line);
+  }
+
+  /// order [0, 2, 3, 1], where a line has it.
+  static Ints order(TextLine& line) {
+    if (!line.take_word("order")) return {};
+    const AttributeValue value = line.attribute_value();
+    const Ints* const list = std::get_if<Ints>(&value);
+    if (!list)
+      fail(Status::invalid_argument, "graph text, line {}: expected an order such as [0, 2, 1], found {}",
+           line.number(), to_string(value));
+    return *list;
   }
 
   /// super_kernel NAME, and its options where there are some.
@@ -220,7 +233,8 @@ class GraphParser {
   }
   std::vector<GraphOutput> resolve_outputs() {
     std::vector<GraphOutput> outputs;
-    for (std::size_t i = 0; i < outputs_.size(); ++i) outputs.push_back({outputs_[i], resolve(output_values_[i])});
+    for (std::size_t i = 0; i < outputs_.size(); ++i)
+      outputs.push_back({outputs_[i], resolve(output_values_[i]), output_orders_[i]});
     return outputs;
   }
 
@@ -235,6 +249,7 @@ class GraphParser {
   std::vector<SuperKernel> super_kernels_;
   std::vector<std::string> outputs_;
   std::vector<NameUse> output_values_;
+  std::vector<Ints> output_orders_;
   std::vector<std::pair<NameUse, NameUse>> updates_;  ///< an input and what it holds in the end
 };
 

@@ -78,6 +78,17 @@ Violation outputs_exist(const Graph& graph) {
   return {};
 }
 
+Violation orders_usable(const Graph& graph) {
+  const auto fault = [](const Ints& order, int rank) -> Violation {
+    if (is_order(order, rank)) return {};
+    return fmt::format("order: expected each of {} dimensions once, found {}", rank, to_string(AttributeValue(order)));
+  };
+  for (const GraphOutput& output : graph.outputs())
+    if (Violation v = fault(output.order, graph.type(output.value).rank()))
+      return fmt::format("output '{}': {}", output.name, *v);
+  return first_of_values(graph, [&](const Value& value) { return fault(value.order, value.type.rank()); });
+}
+
 Violation updates_usable(const Graph& graph) {
   std::unordered_set<std::int32_t> seen;
   for (const auto& [input, value] : graph.updates()) {
@@ -280,6 +291,7 @@ constexpr GraphRule rules[] = {
     {"names-unique", "every value has a name, and no two have the same", names_unique},
     {"operands-exist", "operands and results of nodes are values of the graph", operands_exist},
     {"outputs-exist", "outputs of the graph have unique names and are values of it", outputs_exist},
+    {"orders-usable", "the order of a caller's dimensions names each of them once", orders_usable},
     {"updates-usable", "updates store values of their types in inputs, one in each", updates_usable},
     {"single-producer", "an intermediate value is made by exactly one node, inputs and constants by none",
      single_producer},
