@@ -60,6 +60,15 @@ typedef struct cermet_handle cermet_handle;
 CERMET_API cermet_status cermet_create(const char* device, int32_t threads, cermet_handle** handle);
 /* Operators and models made from the handle stay valid. NULL is allowed. */
 CERMET_API void cermet_destroy(cermet_handle* handle);
+/* Memory of the caller, for what graphs take: intermediate values, workspaces, copies of inputs, and constants, packed
+ * or not, of sessions and weights that are made from here on. `allocate` returns memory of the handle's device, aligned
+ * to 64 bytes, or NULL where it has none (CERMET_OUT_OF_MEMORY); `release` gets it back with its size, from any thread,
+ * when no run uses it any more. Both are called until the last session is destroyed. NULL for both: the library's own
+ * allocator. No other call for the handle may be in progress. */
+typedef void* (*cermet_allocate)(size_t bytes, void* user);
+typedef void (*cermet_release)(void* memory, size_t bytes, void* user);
+CERMET_API cermet_status cermet_handle_set_allocator(cermet_handle* handle, cermet_allocate allocate,
+                                                     cermet_release release, void* user);
 /* 1 where operators and models compute; 0 on the null device. */
 CERMET_API int32_t cermet_computes(const cermet_handle* handle);
 /* Number of threads. */

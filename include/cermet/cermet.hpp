@@ -52,6 +52,10 @@ class handle {
   callable get_op(const std::string& name, const std::vector<descriptor>& samples,
                   const std::vector<attribute>& attributes, const kernel_choice& choice) const;
   cermet_handle* get() const { return handle_.get(); }
+  /// Memory of the caller for graphs: cermet_handle_set_allocator.
+  void set_allocator(cermet_allocate allocate, cermet_release release, void* user = nullptr) {
+    face::check(cermet_handle_set_allocator(get(), allocate, release, user));
+  }
   std::int32_t threads() const { return cermet_threads(get()); }
   std::string device() const { return cermet_device(get()); }
   /// False on the null device.

@@ -43,6 +43,12 @@ CERMET_API cermet_status cermet_graph_symbol(cermet_graph* graph, const char* na
  * number, the name of a size that runs give, or an expression of both: "2*T+1". */
 CERMET_API cermet_status cermet_graph_input(cermet_graph* graph, const char* name, const char* type,
                                             cermet_value* value);
+/* The same of tensors whose dimensions are in another order in memory, outermost first: {0, 2, 3, 1} for images
+ * [N, C, H, W] with their channels last, {1, 0} for transposed matrices. `type` and the value are the tensor's; `order`
+ * has an entry for each dimension, and the tensors of a run are dense in that order. Where kernels take it, nothing is
+ * copied. An update's input has no order. */
+CERMET_API cermet_status cermet_graph_input_in_order(cermet_graph* graph, const char* name, const char* type,
+                                                     const int64_t* order, cermet_value* value);
 /* A constant with the values of a tensor, in memory of the host or of the handle's device, complete. It is read by
  * every cermet_graph_compile() and must stay until the last of them returns. `dtype` names the element type; NULL: that
  * of the tensor, which for bytes is "u8". */
@@ -67,10 +73,14 @@ CERMET_API cermet_status cermet_graph_apply(cermet_graph* graph, const char* op,
 /* Makes a value a result of the graph, under a name of its own. A result that shares an input's memory (state that a
  * node updates in place) is that memory. */
 CERMET_API cermet_status cermet_graph_output(cermet_graph* graph, const char* name, cermet_value value);
+/* A result that is written with its dimensions in another order in memory, as
+ * cermet_graph_input_in_order() has it. */
+CERMET_API cermet_status cermet_graph_output_in_order(cermet_graph* graph, const char* name, cermet_value value,
+                                                      const int64_t* order);
 /* Updates state: once a run has ended, the memory of an input holds a value of the same type. All nodes that read the
  * input read what it held before, wherever they are added. Where nothing needs the old value any more, the value is
- * written there at once, else copied at the end of the run. An input has at most one update. Its memory is dense, on the
- * handle's device, and no other input's. */
+ * written there at once, else copied at the end of the run. An input has at most one update. Its memory is dense, on
+ * the handle's device, and no other input's. */
 CERMET_API cermet_status cermet_graph_update(cermet_graph* graph, cermet_value input, cermet_value value);
 
 /* Names the part of a model that is being built, for messages, reports and results' names; scopes nest: "layers.0" then
@@ -102,6 +112,26 @@ CERMET_API cermet_value cermet_graph_find(const cermet_graph* graph, const char*
 /* The graph as text; valid until the next call for the graph. NULL where it fails. */
 CERMET_API const char* cermet_graph_text(cermet_graph* graph);
 
+/* ---- Weights
+ * -------------------------------------------------------------------------------------------------------------------------------
+ */
+
+/* Tensors by name that sessions share: what is packed or computed of them exists once for all of them. Used by one
+ * thread at a time, as are all sessions that share it. */
+typedef struct cermet_weights cermet_weights;
+
+CERMET_API cermet_status cermet_weights_create(cermet_handle* handle, cermet_weights** weights);
+/* Sessions keep what they need. NULL is allowed. */
+CERMET_API void cermet_weights_destroy(cermet_weights* weights);
+/* Gives a tensor under a name, or replaces the one that was given, which has the same type: what was packed or computed
+ * of it is made anew at the next run of each session; no run may be in progress. Memory as of cermet_graph_constant(),
+ * which must stay until the tensor is replaced, or the store and all sessions are destroyed: a dense tensor whose
+ * kernels take it in row-major order is read where it is, where that is the handle's device and aligned to 64 bytes. */
+CERMET_API cermet_status cermet_weights_set(cermet_weights* weights, const char* name, const char* dtype,
+                                            const DLTensor* tensor);
+/* Memory of what was packed, computed or copied. */
+CERMET_API size_t cermet_weights_bytes(const cermet_weights* weights);
+
 /* ---- Compiling
  * -----------------------------------------------------------------------------------------------------------------------------
  */
@@ -129,6 +159,9 @@ typedef struct cermet_compile_options {
   const char* super_kernel; /* regions beside those that the graph marks: "layer", "decode", "NAME:PATTERN"; "none": no
                                region; NULL: as it is marked */
   const char* super_kernel_options; /* of those regions; NULL: the defaults */
+  cermet_weights*
+      weights; /* where constants without values of their own come from, by name; those that the graph was
+                  given values for are added to it where it lacks them; NULL: a store of the session's own */
 } cermet_compile_options;
 
 /* Fills in the defaults; struct_size is sizeof(cermet_compile_options). For languages that do not compile this header.
@@ -160,9 +193,17 @@ CERMET_API cermet_status cermet_session_output(cermet_session* session, size_t i
 /* The shape of a result for these inputs, as ndim numbers. Of the tensors only the shapes are read. */
 CERMET_API cermet_status cermet_session_output_shape(cermet_session* session, size_t index,
                                                      const DLTensor* const* inputs, size_t input_count, int64_t* shape);
-/* Index of the input whose memory a result is (state that is updated in place), or -1. Whether the value of an update is
- * in its input's memory, or in its own and copied, is decided by cermet_graph_compile(). */
+/* Index of the input whose memory a result is (state that is updated in place), or -1. Whether the value of an update
+ * is in its input's memory, or in its own and copied, is decided by cermet_graph_compile(). */
 CERMET_API int32_t cermet_session_output_alias(const cermet_session* session, size_t index);
+
+/* Not 0 where runs write the memory of an input: it is updated, or a result is that memory. */
+CERMET_API int32_t cermet_session_input_is_written(const cermet_session* session, size_t index);
+
+/* The order of dimensions in memory that an input or a result was declared with: writes it, as ndim numbers, and
+ * returns ndim; 0 where there is none. */
+CERMET_API int32_t cermet_session_input_order(const cermet_session* session, size_t index, int64_t* order);
+CERMET_API int32_t cermet_session_output_order(const cermet_session* session, size_t index, int64_t* order);
 
 /* Runs. Tensors are in memory of the handle's device, or of the host, from and to which they are copied, and are
  * checked as cermet_op_run does; the sizes that runs give come from the inputs' shapes, which must agree. Trailing

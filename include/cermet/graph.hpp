@@ -15,6 +15,7 @@
 
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <utility>
 
 namespace cermet {
@@ -44,6 +45,33 @@ struct value_info {
         text(from.type) {}
 };
 
+/// Tensors by name that sessions share; what is packed or computed of them exists once. Used by one thread at a time.
+class weights {
+ public:
+  explicit weights(const handle& on = default_handle()) {
+    cermet_weights* made = nullptr;
+    face::check(cermet_weights_create(on.get(), &made));
+    weights_.reset(made, cermet_weights_destroy);
+  }
+  /// Gives or replaces a tensor, which is kept; sessions take the new one at their next run.
+  void set(const std::string& name, const tensor& values) {
+    const DLTensor dl = values.dl();
+    face::check(cermet_weights_set(get(), name.c_str(), face::row_of(values.type()).name, &dl));
+    (*tensors_)[name] = values;
+  }
+  std::size_t bytes() const { return cermet_weights_bytes(get()); }
+  cermet_weights* get() const { return weights_.get(); }
+
+ private:
+  friend class graph;
+  /// Constants of a graph, which the store may read.
+  void keep(const std::map<std::string, tensor>& constants) const {
+    tensors_->insert(constants.begin(), constants.end());
+  }
+  std::shared_ptr<std::map<std::string, tensor>> tensors_ = std::make_shared<std::map<std::string, tensor>>();
+  std::shared_ptr<cermet_weights> weights_;
+};
+
 /// How a graph is compiled; cermet_compile_options says what is what.
 struct compile_options {
   std::map<std::string, std::int64_t> maxima = {};
@@ -51,6 +79,7 @@ struct compile_options {
   std::vector<std::string> skip = {};
   bool capture = true;
   std::string super_kernel = {}, super_kernel_options = {};
+  std::optional<cermet::weights> weights = {};  ///< shared with other sessions
 };
 
 /// A compiled graph. Used by one thread at a time.
@@ -71,6 +100,8 @@ class session {
     options.capture = how.capture;
     options.super_kernel = how.super_kernel.empty() ? nullptr : how.super_kernel.c_str();
     options.super_kernel_options = how.super_kernel_options.empty() ? nullptr : how.super_kernel_options.c_str();
+    if (how.weights) options.weights = how.weights->get();
+    weights_ = how.weights;
     cermet_session* made = nullptr;
     face::check(cermet_graph_compile(graph, &options, &made));
     session_.reset(made);
@@ -108,6 +139,8 @@ class session {
   }
   /// Index of the input whose memory a result is, or -1.
   std::int32_t output_alias(std::size_t index) const { return cermet_session_output_alias(get(), index); }
+  /// Whether runs write the memory of an input.
+  bool input_is_written(std::size_t index) const { return cermet_session_input_is_written(get(), index) != 0; }
   /// A result of the last run where it is, valid until the next run.
   tensor result(std::size_t index) {
     DLTensor made{};
@@ -159,6 +192,7 @@ class session {
     return value_info(info);
   }
 
+  std::optional<weights> weights_;  // whose tensors it reads
   std::unique_ptr<cermet_session, destroy> session_;
   std::vector<value_info> inputs_, outputs_;
 };
@@ -192,10 +226,16 @@ class graph : public graph_operators {
     return input(name, type, std::vector<extent>(shape));
   }
   value input(const std::string& name, dtype type, const std::vector<extent>& shape) {
-    std::string text = std::string(face::row_of(type).name) + "[";
-    for (const extent& d : shape) text += (&d == shape.data() ? "" : ", ") + d.text;
     cermet_value made = CERMET_NO_VALUE;
-    face::check(cermet_graph_input(get(), name.c_str(), (text + "]").c_str(), &made));
+    face::check(cermet_graph_input(get(), name.c_str(), type_text(type, shape).c_str(), &made));
+    return value(made);
+  }
+  /// An input whose tensors have their dimensions in this order in memory: cermet_graph_input_in_order.
+  value input(const std::string& name, dtype type, const std::vector<extent>& shape,
+              const std::vector<std::int64_t>& order) {
+    require_order(order, shape.size());
+    cermet_value made = CERMET_NO_VALUE;
+    face::check(cermet_graph_input_in_order(get(), name.c_str(), type_text(type, shape).c_str(), order.data(), &made));
     return value(made);
   }
   /// A constant, which the graph keeps and every compile() reads.
@@ -219,6 +259,11 @@ class graph : public graph_operators {
     constants_[name] = values;
   }
   void output(const std::string& name, value of) { face::check(cermet_graph_output(get(), name.c_str(), of.id())); }
+  /// A result with its dimensions in this order in memory; run() is given tensors of such strides, or none.
+  void output(const std::string& name, value of, const std::vector<std::int64_t>& order) {
+    require_order(order, info(of).shape.size());
+    face::check(cermet_graph_output_in_order(get(), name.c_str(), of.id(), order.data()));
+  }
   /// Once a run has ended, the memory of an input holds the value: cermet_graph_update.
   void update(value input, value stored) { face::check(cermet_graph_update(get(), input.id(), stored.id())); }
 
@@ -270,7 +315,10 @@ class graph : public graph_operators {
     face::check(cermet_graph_value(get(), of.id(), &made));
     return value_info(made);
   }
-  session compile(const compile_options& options = {}) const { return {get(), options}; }
+  session compile(const compile_options& options = {}) const {
+    if (options.weights) options.weights->keep(constants_);
+    return {get(), options};
+  }
   cermet_graph* get() const { return graph_.get(); }
 
  private:
@@ -278,6 +326,17 @@ class graph : public graph_operators {
     void operator()(cermet_graph* g) const { cermet_graph_destroy(g); }
   };
   explicit graph(cermet_graph* made) : graph_(made) {}
+
+  static std::string type_text(dtype type, const std::vector<extent>& shape) {
+    std::string text = std::string(face::row_of(type).name) + "[";
+    for (const extent& d : shape) text += (&d == shape.data() ? "" : ", ") + d.text;
+    return text + "]";
+  }
+  static void require_order(const std::vector<std::int64_t>& order, std::size_t rank) {
+    if (order.size() != rank)
+      throw error(CERMET_INVALID_ARGUMENT, "order: expected an entry for each of " + std::to_string(rank) +
+                                               " dimensions, found " + std::to_string(order.size()));
+  }
 
   std::vector<value> append(const char* op, const std::vector<cermet_value>& inputs, const cermet_attribute* attributes,
                             std::size_t count, const std::vector<std::string>& names) {

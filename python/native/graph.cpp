@@ -51,12 +51,28 @@ PyObject* symbol(PyObject* self, PyObject* args) {
   });
 }
 
+/// An order of dimensions: a tuple of as many numbers as the caller has checked that there are dimensions; or None.
+std::vector<std::int64_t> order_of(PyObject* tuple) {
+  std::vector<std::int64_t> order;
+  for (Py_ssize_t i = 0; tuple != Py_None && i < PyTuple_Size(tuple); ++i) {
+    order.push_back(PyLong_AsLongLong(PyTuple_GetItem(tuple, i)));
+    require_set(!PyErr_Occurred());
+  }
+  return order;
+}
+
+/// input(name, type, order or None)
 PyObject* input(PyObject* self, PyObject* args) {
   return guarded([&] {
     const char *name = nullptr, *type = nullptr;
-    require_set(PyArg_ParseTuple(args, "ss", &name, &type) != 0);
+    PyObject* tuple = nullptr;
+    require_set(PyArg_ParseTuple(args, "ssO", &name, &type, &tuple) != 0);
+    const std::vector<std::int64_t> order = order_of(tuple);
     cermet_value made = CERMET_NO_VALUE;
-    locked(*Box<Graph>::get(self), [&](cermet_graph* graph) { return cermet_graph_input(graph, name, type, &made); });
+    locked(*Box<Graph>::get(self), [&](cermet_graph* graph) {
+      return order.empty() ? cermet_graph_input(graph, name, type, &made)
+                           : cermet_graph_input_in_order(graph, name, type, order.data(), &made);
+    });
     return PyLong_FromLong(made);
   });
 }
@@ -126,12 +142,27 @@ PyObject* apply(PyObject* self, PyObject* args) {
   });
 }
 
+/// output(name, value, order or None)
 PyObject* output(PyObject* self, PyObject* args) {
   return guarded([&] {
     const char* name = nullptr;
     int value = 0;
-    require_set(PyArg_ParseTuple(args, "si", &name, &value) != 0);
-    locked(*Box<Graph>::get(self), [&](cermet_graph* graph) { return cermet_graph_output(graph, name, value); });
+    PyObject* tuple = nullptr;
+    require_set(PyArg_ParseTuple(args, "siO", &name, &value, &tuple) != 0);
+    const std::vector<std::int64_t> order = order_of(tuple);
+    locked(*Box<Graph>::get(self), [&](cermet_graph* graph) {
+      return order.empty() ? cermet_graph_output(graph, name, value)
+                           : cermet_graph_output_in_order(graph, name, value, order.data());
+    });
+    return none();
+  });
+}
+
+PyObject* update(PyObject* self, PyObject* args) {
+  return guarded([&] {
+    int input = 0, value = 0;
+    require_set(PyArg_ParseTuple(args, "ii", &input, &value) != 0);
+    locked(*Box<Graph>::get(self), [&](cermet_graph* graph) { return cermet_graph_update(graph, input, value); });
     return none();
   });
 }
@@ -201,12 +232,13 @@ PyObject* as_text(PyObject* self, PyObject*) {
 }
 
 PyMethodDef methods[] = {{"symbol", symbol, METH_VARARGS, "symbol(name, least, greatest)."},
-                         {"input", input, METH_VARARGS, "input(name, type): value."},
+                         {"input", input, METH_VARARGS, "input(name, type, order): value."},
                          {"constant", constant<true>, METH_VARARGS, "constant(name, tensor): value."},
                          {"literal", constant<false>, METH_VARARGS, "literal(name, tensor): value."},
                          {"set_constant", set_constant, METH_VARARGS, "set_constant(name, tensor)."},
                          {"apply", apply, METH_VARARGS, "apply(op, inputs, attributes, names): values."},
-                         {"output", output, METH_VARARGS, "output(name, value)."},
+                         {"output", output, METH_VARARGS, "output(name, value, order)."},
+                         {"update", update, METH_VARARGS, "update(input, value)."},
                          {"scope_begin", scope_begin, METH_VARARGS, "scope_begin(name)."},
                          {"scope_end", end<cermet_graph_scope_end>, METH_NOARGS, "scope_end()."},
                          {"super_kernel_begin", super_kernel_begin, METH_VARARGS, "super_kernel_begin(name, options)."},

@@ -39,12 +39,14 @@ bool is_readable(const DLTensor& t, int dense_dims, bool may_lie_transposed) {
   return is_dense(t, dense_dims, false) || (may_lie_transposed && t.ndim >= 2 && is_dense(t, dense_dims, true));
 }
 
-ReadableOperands::ReadableOperands(PyObject* tensors, DLDevice device, long long stream, const char* of) {
+ReadableOperands::ReadableOperands(PyObject* tensors, DLDevice device, long long stream, const char* of,
+                                   unsigned long long kept) {
   read(tensors, device, stream, of);
   unsigned long long mask = 0;
   for (std::size_t i = 0; i < operands_.size() && i < 64; ++i)
     if (operands_[i].is_given && !is_plain(operands_[i].tensor) && !is_readable(operands_[i].tensor, 1, false))
       mask |= 1ull << i;
+  mask &= ~kept;
   if (mask == 0) return;
   const Ref bits(PyLong_FromUnsignedLongLong(mask)), on(PyLong_FromLongLong(stream));
   Ref made(PyObject_CallFunctionObjArgs(python::operands("copied"), tensors, bits.get(), on.get(), nullptr));

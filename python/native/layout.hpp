@@ -7,11 +7,12 @@
 
 namespace cermet::python {
 
-/// Operands of a session, a tuple. Those that are not read as they lie are read from dense copies.
+/// Operands of a session, a tuple. Those that are not read as they lie are read from dense copies, but for those whose
+/// bits are set in `kept`.
 class ReadableOperands {
  public:
   /// Throws ErrorIsSet. `stream`: as operand_of() takes it.
-  ReadableOperands(PyObject* tensors, DLDevice device, long long stream, const char* of);
+  ReadableOperands(PyObject* tensors, DLDevice device, long long stream, const char* of, unsigned long long kept = 0);
   const std::vector<const DLTensor*>& tensors() const { return tensors_; }
 
  private:

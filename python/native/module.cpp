@@ -6,6 +6,7 @@
 #include "onnx.hpp"
 #include "operator.hpp"
 #include "session.hpp"
+#include "weights.hpp"
 
 namespace cermet::python {
 namespace {
@@ -102,6 +103,7 @@ PyMODINIT_FUNC PyInit__native() {
     add_onnx(module.get());
     add_graph(module.get());
     add_session(module.get());
+    add_weights(module.get());
     return module.release();
   });
 }

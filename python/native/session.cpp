@@ -7,6 +7,7 @@
 #include "call.hpp"
 #include "graph.hpp"
 #include "layout.hpp"
+#include "weights.hpp"
 
 namespace cermet::python {
 namespace {
@@ -17,25 +18,32 @@ struct Session {
   std::string name;
   DLDevice device{kDLCPU, 0};
   bool computes = true;
-  std::vector<std::string> dtypes;  ///< of the results
+  std::vector<std::string> dtypes;                ///< of the results
+  std::vector<std::vector<std::int64_t>> orders;  ///< of the results' dimensions in memory; empty: as they are
+  unsigned long long kept_inputs = 0;             ///< a bit for each that is written, or has an order of its own
+  PyObject* weights = nullptr;                    ///< whose tensors it reads
   cermet_session* session = nullptr;
   std::mutex mutex;
 
   Session() = default;
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
-  ~Session() { cermet_session_destroy(session); }
+  ~Session() {
+    cermet_session_destroy(session);
+    Py_XDECREF(weights);
+  }
 };
 
-/// compile(graph, ((symbol, maximum), ..), fusion, rounding, (skip, ..), capture, super_kernel, super_kernel_options)
+/// compile(graph, ((symbol, maximum), ..), fusion, rounding, (skip, ..), capture, super_kernel, super_kernel_options,
+/// weights or None)
 PyObject* compile(PyObject*, PyObject* args) {
   return guarded([&] {
-    PyObject *graph = nullptr, *rows = nullptr, *steps = nullptr;
+    PyObject *graph = nullptr, *rows = nullptr, *steps = nullptr, *weights = nullptr;
     cermet_compile_options options = cermet_compile_defaults();
     int capture = 1;
-    require_set(PyArg_ParseTuple(args, "OO!ssO!pzz", &graph, &PyTuple_Type, &rows, &options.fusion, &options.rounding,
-                                 &PyTuple_Type, &steps, &capture, &options.super_kernel,
-                                 &options.super_kernel_options) != 0);
+    require_set(PyArg_ParseTuple(args, "OO!ssO!pzzO", &graph, &PyTuple_Type, &rows, &options.fusion, &options.rounding,
+                                 &PyTuple_Type, &steps, &capture, &options.super_kernel, &options.super_kernel_options,
+                                 &weights) != 0);
     std::vector<cermet_maximum> maxima(static_cast<std::size_t>(PyTuple_Size(rows)));
     for (std::size_t i = 0; i < maxima.size(); ++i) {
       long long most = 0;
@@ -57,6 +65,13 @@ PyObject* compile(PyObject*, PyObject* args) {
     made->name = from->name;
     made->device = from->device;
     made->computes = from->computes;
+    if (weights != Py_None) {
+      const auto shared = Box<Weights>::get(weights);
+      options.weights = shared->weights;
+      shared->graphs.push_back(from);
+      made->weights = weights;
+      Py_INCREF(weights);
+    }
     cermet_status status = CERMET_OK;
     {
       const Released released;
@@ -68,6 +83,13 @@ PyObject* compile(PyObject*, PyObject* args) {
       cermet_value_info info{};
       check(cermet_session_output(made->session, i, &info));
       made->dtypes.emplace_back(info.dtype);
+      std::int64_t order[8];
+      made->orders.emplace_back(order, order + cermet_session_output_order(made->session, i, order));
+    }
+    for (std::size_t i = 0; i < cermet_session_input_count(made->session) && i < 64; ++i) {
+      std::int64_t order[8];
+      if (cermet_session_input_is_written(made->session, i) || cermet_session_input_order(made->session, i, order) > 0)
+        made->kept_inputs |= 1ull << i;
     }
     return Box<Session>::make(std::move(made));
   });
@@ -95,8 +117,15 @@ class Run {
       : of_(of),
         args_(inputs),
         stream_(stream),
-        inputs_(inputs, of.device, stream, of.name.c_str()),
-        tensors_(inputs_.tensors()) {}
+        inputs_(inputs, of.device, stream, of.name.c_str(), of.kept_inputs),
+        tensors_(inputs_.tensors()) {
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      if (cermet_session_input_is_written(of.session, i) == 0) continue;
+      const Role role{of.name.c_str(), "input", i};
+      if (operand_of(PyTuple_GetItem(inputs, static_cast<Py_ssize_t>(i)), of.device, stream, role).is_read_only)
+        raise(CERMET_INVALID_ARGUMENT, role.text() + ": expected memory that may be written, found a read-only tensor");
+    }
+  }
 
   /// New results of the first input's framework; one that is an input's memory is that tensor.
   void allocate(PyObject* sample) {
@@ -112,7 +141,8 @@ class Run {
       check(cermet_session_output(of_.session, i, &info));
       type.ndim = info.ndim;
       check(cermet_session_output_shape(of_.session, i, tensors_.data(), tensors_.size(), type.shape));
-      results_.emplace_back(type, sample, like, of_.device);
+      if (of_.orders[i].empty()) results_.emplace_back(type, sample, like, of_.device);
+      else add_in_order(type, sample, of_.orders[i]);
     }
   }
   void take(PyObject* out) {
@@ -133,6 +163,27 @@ class Run {
   }
 
  private:
+  static Ref tuple_of(const std::int64_t* numbers, std::size_t count) {
+    Ref tuple(PyTuple_New(static_cast<Py_ssize_t>(count)));
+    for (std::size_t i = 0; i < count; ++i)
+      require_set(PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i),
+                                  Ref(PyLong_FromLongLong(numbers[i])).release()) == 0);
+    return tuple;
+  }
+  /// A new result with its dimensions in another order in memory.
+  void add_in_order(const cermet_call_result& type, PyObject* sample, const std::vector<std::int64_t>& order) {
+    const Ref shape = tuple_of(type.shape, static_cast<std::size_t>(type.ndim)), dtype = text(type.dtype),
+              place(Py_BuildValue("(ii)", static_cast<int>(of_.device.device_type),
+                                  static_cast<int>(of_.device.device_id))),
+              dims = tuple_of(order.data(), order.size());
+    const Ref made(PyObject_CallFunctionObjArgs(bridge("empty_in_order"), sample, shape.get(), dtype.get(), place.get(),
+                                                dims.get(), nullptr));
+    PyObject *memory = nullptr, *object = nullptr;
+    require_set(PyArg_ParseTuple(made.get(), "OO", &memory, &object) != 0);
+    Operand operand = operand_of(memory, of_.device, stream_, {of_.name.c_str(), "output", results_.size()});
+    operand.tensor.dtype = dlpack_type(type.dtype);
+    results_.emplace_back(object, std::move(operand));
+  }
   void add(PyObject* object) {
     const Role role{of_.name.c_str(), "output", results_.size()};
     Operand operand = operand_of(object, of_.device, stream_, role);
@@ -170,6 +221,15 @@ PyObject* run(PyObject* self, PyObject* args) {
   });
 }
 
+PyObject* output_alias(PyObject* self, PyObject* args) {
+  return guarded([&] {
+    Py_ssize_t index = 0;
+    require_set(PyArg_ParseTuple(args, "n", &index) != 0);
+    const auto of = Box<Session>::get(self);
+    return PyLong_FromLong(index < 0 ? -1 : cermet_session_output_alias(of->session, static_cast<std::size_t>(index)));
+  });
+}
+
 PyObject* explain(PyObject* self, PyObject*) {
   return guarded([&] {
     const auto of = Box<Session>::get(self);
@@ -194,6 +254,7 @@ PyMethodDef methods[] = {
     {"inputs", ports<cermet_session_input_count, cermet_session_input>, METH_NOARGS, "((name, dtype, shape), ..)."},
     {"outputs", ports<cermet_session_output_count, cermet_session_output>, METH_NOARGS, "((name, dtype, shape), ..)."},
     {"run", run, METH_VARARGS, "run(tensors, sample, out, stream): results."},
+    {"output_alias", output_alias, METH_VARARGS, "output_alias(index): input, or -1."},
     {"explain", explain, METH_NOARGS, "What was compiled."},
     {"sizes", sizes, METH_NOARGS, "(steps, bytes of intermediate values, bytes of constants)."},
     {"close", Box<Session>::close, METH_NOARGS, "Frees it."},

@@ -152,3 +152,84 @@ def test_every_operator_is_a_method():
     assert set(_native.op_names()) <= set(dir(cermet.Graph()))
     for name in _native.op_names():
         assert callable(getattr(cermet.Graph, name, None) or getattr(cermet.Graph(), name)), name
+
+
+def test_state_is_updated(x):
+    with cermet.Graph("running") as graph:
+        total, given = graph.input("total", (6, 8)), graph.input("x", (6, 8))
+        next = graph.add(total, given)
+        graph.update(total, next)
+        graph.output("next", next)
+        with pytest.raises(cermet.InvalidArgument, match="update of 'total': expected one of each input, found two"):
+            graph.update(total, given)
+        assert "update %total = %add" in graph.text
+        session = graph.compile()
+    state = np.zeros_like(x)
+    for _ in range(3):
+        assert session(state, x) is state
+    np.testing.assert_allclose(state, x + x + x, rtol=1e-6)
+    assert session.output_alias(0) == 0
+    state.flags.writeable = False
+    with pytest.raises(cermet.InvalidArgument, match="input 0: expected memory that may be written, found a read-only tensor"):
+        session(state, x, out=(None,))
+
+
+def test_sessions_share_weights(x, w):
+    weights = cermet.Weights()
+    sessions = []
+    for size in ("T", "S"):
+        with cermet.Graph("shared") as graph:
+            graph.symbol(size, 1, 8)
+            graph.output("y", graph.mul(graph.input("x", (size, 8)), graph.constant("w", w)))
+            sessions.append(graph.compile(weights=weights))
+    for session in sessions:
+        np.testing.assert_allclose(session(x), x * w, rtol=1e-6)
+    weights.set("w", 2 * w)
+    for session in sessions:
+        np.testing.assert_allclose(session(x), 2 * x * w, rtol=1e-6)
+    with pytest.raises(cermet.InvalidArgument, match="weight 'w': expected f32.8., the type of the one that it replaces"):
+        weights.set("w", w[:4])
+
+
+def test_memory_of_the_caller(x):
+    held = {}
+
+    def allocate(bytes):
+        memory = np.empty(bytes + 64, np.uint8)
+        address = (memory.ctypes.data + 63) // 64 * 64
+        held[address] = memory
+        return address
+
+    handle = cermet.Handle("cpu", 1)
+    handle.set_allocator(allocate, lambda address, bytes: held.pop(address))
+    with cermet.Graph(device=handle) as graph:
+        graph.output("y", graph.softmax(graph.cumsum(graph.input("x", (6, 8)), axis=0)))
+        session = graph.compile()
+    assert held and session(x).shape == (6, 8)
+    session.close()
+    assert not held
+    handle.set_allocator(lambda bytes: None, lambda address, bytes: None)
+    graph = cermet.Graph(device=handle)
+    graph.output("y", graph.softmax(graph.cumsum(graph.input("x", (6, 8)), axis=0)))
+    with pytest.raises(cermet.OutOfMemory, match="from the caller's allocator"):
+        graph.compile()
+    with pytest.raises(TypeError, match="expected two functions"):
+        handle.set_allocator(allocate, None)
+
+
+def test_operands_lie_as_the_caller_has_them():
+    graph = cermet.Graph("images")
+    x = graph.input("x", (1, 3, 2, 4), order=(0, 2, 3, 1))
+    graph.output("y", graph.relu(x), order=(0, 2, 3, 1))
+    graph.output("plain", graph.neg(x))
+    session = graph.compile()
+    image = np.arange(24, dtype=np.float32).reshape(1, 2, 4, 3).transpose(0, 3, 1, 2) - 9
+    y, plain = session(image)
+    assert y.strides == image.strides
+    np.testing.assert_array_equal(y, np.maximum(image, 0))
+    np.testing.assert_array_equal(plain, -image)
+    assert "order [0, 2, 3, 1]" in graph.text
+    with pytest.raises(ValueError, match="expected an entry for each of 2 dimensions, found 1"):
+        graph.input("z", (2, 3), order=(1,))
+    with pytest.raises(cermet.InvalidArgument, match="input 0 .x.: expected"):
+        session(np.ascontiguousarray(image))

@@ -51,17 +51,53 @@ cermet_value_info ValueText::of(const std::string& name, const TensorType& type)
           type.rank(),   shape_.data(), symbols_.data()};  // names of types are string literals
 }
 
-ConstantMemory GraphBuilder::memory_of(const char* name, const TensorType& type, const DLTensor& tensor,
-                                       bool is_read) const {
+ConstantMemory constant_memory(const Handle& handle, const char* name, std::size_t index, const TensorType& type,
+                               const DLTensor& tensor, bool is_read) {
   const TensorView view = checked_view(tensor, {.op = "graph",
                                                 .role = "constant",
                                                 .operand = name,
-                                                .index = constants_.size(),
+                                                .index = index,
                                                 .type = &type,
-                                                .device = handle_->memory,
+                                                .device = handle.memory,
                                                 .or_host = true,
                                                 .is_touched = is_read});
   return {view, tensor.device.device_type != kDLCPU};
+}
+
+void read_constant(const Handle& handle, const ConstantMemory& memory, std::int64_t slice,
+                   const TensorView& destination) {
+  TensorView part = memory.view;
+  if (slice >= 0) {
+    const std::int64_t step = slice * part.strides[0] * byte_size(part.dtype);
+    part = TensorView(part.as<std::byte>() + step, part.dtype, destination.shape, {part.strides[1], part.strides[2]});
+  }
+  copy_to_host(handle.context, part, memory.on_device, destination.as<std::byte>());
+}
+
+ConstantMemory GraphBuilder::memory_of(const char* name, const TensorType& type, const DLTensor& tensor,
+                                       bool is_read) const {
+  return constant_memory(*handle_, name, constants_.size(), type, tensor, is_read);
+}
+
+ValueId GraphBuilder::add_input(const char* name, const TensorType& type, Ints order) {
+  require(is_order(order, type.rank()), "input '{}': order: expected each of {} dimensions once, found {}", name,
+          type.rank(), to_string(AttributeValue(order)));
+  TensorType stored = type;
+  Ints back(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    stored.dims[i] = type.dims[static_cast<std::size_t>(order[i])];
+    back[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
+  }
+  const ValueId id = graph_.add_input(name, stored, std::move(order));
+  return back.empty() ? id : graph_.apply(OpKind::transpose, {id}, {{"permutation", std::move(back)}});
+}
+
+void GraphBuilder::add_output(const char* name, ValueId value, Ints order) {
+  require(is_order(order, graph_.type(value).rank()),
+          "output '{}': order: expected each of {} dimensions once, found {}", name, graph_.type(value).rank(),
+          to_string(AttributeValue(order)));
+  if (!order.empty()) value = graph_.apply(OpKind::transpose, {value}, {{"permutation", order}});
+  graph_.add_output(name, value, std::move(order));
 }
 
 ValueId GraphBuilder::add_constant(const char* name, const char* dtype, const DLTensor& tensor) {

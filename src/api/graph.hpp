@@ -30,12 +30,23 @@ struct ConstantMemory {
   bool on_device = false;
 };
 
+/// Reads a constant of the caller, or one matrix of it, as LoadWeight does.
+void read_constant(const Handle& handle, const ConstantMemory& memory, std::int64_t slice,
+                   const TensorView& destination);
+/// The caller's tensor, checked, of this type. `is_read`: its memory is touched.
+ConstantMemory constant_memory(const Handle& handle, const char* name, std::size_t index, const TensorType& type,
+                               const DLTensor& tensor, bool is_read);
+
 class GraphBuilder {
  public:
   GraphBuilder(std::shared_ptr<Handle> handle, Graph graph) : handle_(std::move(handle)), graph_(std::move(graph)) {}
   GraphBuilder(const GraphBuilder&) = delete;  // scopes refer to the graph
   GraphBuilder& operator=(const GraphBuilder&) = delete;
 
+  /// Of a caller's tensor of this type, with its dimensions in this order in memory: the value, and the result, have
+  /// the caller's dimensions.
+  ValueId add_input(const char* name, const TensorType& type, Ints order);
+  void add_output(const char* name, ValueId value, Ints order);
   ValueId add_constant(const char* name, const char* dtype, const DLTensor& tensor);
   ValueId add_literal(const char* name, const char* dtype, const DLTensor& tensor);
   void set_constant(const char* name, const DLTensor& tensor);

@@ -48,6 +48,19 @@ cermet_status cermet_graph_input(cermet_graph* graph, const char* name, const ch
   });
 }
 
+cermet_status cermet_graph_input_in_order(cermet_graph* graph, const char* name, const char* type, const int64_t* order,
+                                          cermet_value* value) {
+  return api::guarded([&] {
+    api::require_pointer(graph, "graph");
+    api::require_pointer(name, "name");
+    api::require_pointer(type, "type");
+    api::require_pointer(order, "order");
+    api::require_pointer(value, "value");
+    const TensorType seen = parse_tensor_type(type);
+    *value = graph->builder.add_input(name, seen, Ints(order, order + seen.rank())).index;
+  });
+}
+
 cermet_status cermet_graph_constant(cermet_graph* graph, const char* name, const char* dtype, const DLTensor* tensor,
                                     cermet_value* value) {
   return api::guarded([&] {
@@ -100,6 +113,17 @@ cermet_status cermet_graph_output(cermet_graph* graph, const char* name, cermet_
     api::require_pointer(graph, "graph");
     api::require_pointer(name, "name");
     graph->builder.graph().add_output(name, graph->builder.value(value, fmt::format("output '{}'", name)));
+  });
+}
+
+cermet_status cermet_graph_output_in_order(cermet_graph* graph, const char* name, cermet_value value,
+                                           const int64_t* order) {
+  return api::guarded([&] {
+    api::require_pointer(graph, "graph");
+    api::require_pointer(name, "name");
+    api::require_pointer(order, "order");
+    const ValueId id = graph->builder.value(value, fmt::format("output '{}'", name));
+    graph->builder.add_output(name, id, Ints(order, order + graph->builder.graph().type(id).rank()));
   });
 }
 

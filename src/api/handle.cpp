@@ -48,6 +48,16 @@ int32_t cermet_computes(const cermet_handle* handle) { return handle && handle->
 int32_t cermet_threads(const cermet_handle* handle) { return handle ? handle->shared->context.pool().size() : 0; }
 const char* cermet_device(const cermet_handle* handle) { return handle ? handle->shared->device_name.c_str() : ""; }
 
+cermet_status cermet_handle_set_allocator(cermet_handle* handle, cermet_allocate allocate, cermet_release release,
+                                          void* user) {
+  return api::guarded([&] {
+    api::require_pointer(handle, "handle");
+    require((allocate == nullptr) == (release == nullptr),
+            "allocator: expected allocate and release, or none, found one");
+    handle->shared->context.set_allocator({allocate, release, user});
+  });
+}
+
 namespace {
 
 /// What cermet_create takes and computes here, found once.

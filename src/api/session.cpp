@@ -11,6 +11,39 @@
 
 namespace cermet::api {
 
+TensorType GraphSession::Port::seen() const {
+  TensorType made = type;
+  for (std::size_t i = 0; i < order.size(); ++i) made.dims[static_cast<std::size_t>(order[i])] = type.dims[i];
+  return made;
+}
+
+TensorView GraphSession::Port::seen(const TensorView& memory) const {
+  TensorView made = memory;
+  for (int i = 0; i < std::ssize(order); ++i) {
+    const auto to = static_cast<int>(order[static_cast<std::size_t>(i)]);
+    made.shape[to] = memory.shape[i];
+    made.strides[to] = memory.strides[i];
+  }
+  return made;
+}
+
+const DLTensor* GraphSession::Port::in_memory(const DLTensor* tensor) {
+  if (order.empty() || !tensor || tensor->ndim != std::ssize(order) || !tensor->shape) return tensor;
+  Shape given;
+  for (int i = 0; i < tensor->ndim; ++i) given.push_back(tensor->shape[i]);
+  const Shape dense = dense_strides(given);
+  stored = *tensor;
+  stored_shape = stored_strides = given;
+  for (int i = 0; i < std::ssize(order); ++i) {
+    const auto from = static_cast<int>(order[static_cast<std::size_t>(i)]);
+    stored_shape[i] = given[from];
+    stored_strides[i] = tensor->strides ? tensor->strides[from] : dense[from];
+  }
+  stored.shape = &stored_shape[0];
+  stored.strides = &stored_strides[0];
+  return &stored;
+}
+
 const GraphSession::Port& GraphSession::output(std::size_t index) const {
   require(index < outputs_.size(), "output: expected an index below {}, found {}", outputs_.size(), index);
   return outputs_[index];
@@ -31,8 +64,11 @@ Expectation GraphSession::expect(const Port& port, std::size_t index, bool is_ou
 }
 
 /// Works out what tensors must be, where a shape is not that of the last run.
-void GraphSession::take_sizes(std::span<const DLTensor* const> inputs) {
-  require(inputs.size() == inputs_.size(), "{}: expected {} inputs, found {}", name_, inputs_.size(), inputs.size());
+void GraphSession::take_sizes(std::span<const DLTensor* const> given) {
+  require(given.size() == inputs_.size(), "{}: expected {} inputs, found {}", name_, inputs_.size(), given.size());
+  stored_.resize(given.size());
+  for (std::size_t i = 0; i < given.size(); ++i) stored_[i] = inputs_[i].in_memory(given[i]);
+  const std::span<const DLTensor* const> inputs = stored_;
   bool known = is_sized_;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Port& port = inputs_[i];
@@ -83,8 +119,9 @@ void GraphSession::check_updated() const {
     if (!state.is_updated) continue;
     for (const Port& other : inputs_)
       if (&other != &state && state.range.overlaps(other.range) && share_memory(state.view, other.view))
-        fail(Status::invalid_argument, "{}: input {} ({}): expected memory of its own, which is updated, found that of '{}'",
-             name_, &state - inputs_.data(), state.name, other.name);
+        fail(Status::invalid_argument,
+             "{}: input {} ({}): expected memory of its own, which is updated, found that of '{}'", name_,
+             &state - inputs_.data(), state.name, other.name);
   }
 }
 
@@ -144,9 +181,10 @@ void GraphSession::run(std::span<const DLTensor* const> inputs, std::span<DLTens
   for (std::size_t o = 0; o < outputs_.size(); ++o) outputs_[o].view = {};
   // Everything is checked before anything is bound for good: a rejected call leaves only memory bound that the next
   // call replaces.
-  for (std::size_t i = 0; i < inputs.size(); ++i) take_input(i, *inputs[i]);
+  for (std::size_t i = 0; i < inputs.size(); ++i) take_input(i, *stored_[i]);
   if (has_moved_) check_updated();
-  for (std::size_t o = 0; o < outputs_.size(); ++o) take_output(o, outputs.empty() ? nullptr : outputs[o]);
+  for (std::size_t o = 0; o < outputs_.size(); ++o)
+    take_output(o, outputs.empty() ? nullptr : outputs_[o].in_memory(outputs[o]));
   for (std::size_t o = 0; o < outputs_.size(); ++o) {
     Port& port = outputs_[o];
     const bool is_apart =
@@ -182,7 +220,7 @@ void GraphSession::copy_results(Stream* stream) {
 Shape GraphSession::output_shape(std::size_t index, std::span<const DLTensor* const> inputs) {
   const Port& port = output(index);
   take_sizes(inputs);
-  return port.plain.view.shape;
+  return port.seen(port.plain.view).shape;
 }
 
 TensorView GraphSession::result_view(std::size_t index) {
@@ -195,8 +233,9 @@ TensorView GraphSession::result_view(std::size_t index) {
 }
 
 DLTensor GraphSession::result(std::size_t index) {
-  const TensorView view = result_view(index);
+  const TensorView stored = result_view(index);
   Port& port = outputs_[index];
+  const TensorView view = port.seen(stored);
   port.shape.assign(view.shape.begin(), view.shape.end());
   port.shape.insert(port.shape.end(), view.strides.begin(), view.strides.end());
   std::int64_t* const strides = view.is_dense() ? nullptr : port.shape.data() + view.shape.rank();
@@ -213,7 +252,7 @@ DLManagedTensor* GraphSession::result_copy(std::size_t index) {
   });
   if (last_stream_) last_stream_->synchronize();
   session_->executable().check_waits();
-  return ManagedCopy::release(std::move(copy));
+  return ManagedCopy::release(std::move(copy), [&](const TensorView& made) { return outputs_[index].seen(made); });
 }
 
 }  // namespace cermet::api

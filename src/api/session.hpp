@@ -12,6 +12,7 @@
 #include "api/graph.hpp"
 #include "api/plain_tensor.hpp"
 #include "api/run_memory.hpp"
+#include "api/shared_weights.hpp"
 #include "cermet/graph.h"
 #include "runtime/session.hpp"
 
@@ -25,7 +26,8 @@ class GraphSession {
 
   struct Port {
     std::string name;
-    TensorType type;
+    TensorType type;         ///< as it is in memory
+    Ints order = {};         ///< of the caller's dimensions in memory; empty: as they are
     PlainTensor plain = {};  ///< what it must be in the present run, in the usual case
     TensorView view = {};    ///< of the run: an input, or a result in the caller's memory
     TensorView host = {};    ///< of a run on a GPU: the caller's memory of the host, for an input that is copied
@@ -37,6 +39,14 @@ class GraphSession {
     bool is_updated = false;               ///< of an input: Graph::updates()
     bool is_direct = false;                ///< of a result: kernels write the caller's memory
     std::vector<std::int64_t> shape = {};  ///< of a result that the caller asked for
+    DLTensor stored = {};                  ///< the caller's tensor, of the run, as it is in memory
+    Shape stored_shape = {}, stored_strides = {};
+
+    TensorType seen() const;  ///< by the caller
+    /// The tensor with its dimensions in the order of memory; the same where there is no order, or it does not fit.
+    const DLTensor* in_memory(const DLTensor* tensor);
+    /// A view of memory as the caller sees it.
+    TensorView seen(const TensorView& memory) const;
   };
   const std::vector<Port>& inputs() const { return inputs_; }
   const std::vector<Port>& outputs() const { return outputs_; }
@@ -77,9 +87,11 @@ class GraphSession {
   std::vector<ShapedInput> shapes_;  ///< of the present run
   SymbolValues symbols_, maximum_;
   std::vector<CompileStep> steps_;
+  std::shared_ptr<SharedWeights> weights_;  ///< null: the session's own
   std::optional<Session> session_;
   RunMemory memory_;
   Stream* last_stream_ = nullptr;
+  std::vector<const DLTensor*> stored_;  ///< inputs of the run as they are in memory
   bool is_sized_ = false, has_run_ = false;
   bool has_moved_ = false;  ///< an input is in other memory than in the last run
 };

@@ -48,13 +48,7 @@ Rounding rounding_named(const char* name) {
 /// Reads the caller's constants while weights load.
 LoadWeight loader_of(const GraphBuilder& from) {
   return [&from](const std::string& name, std::int64_t slice, const TensorView& destination) {
-    const ConstantMemory& memory = from.constants().find(name)->second;  // the compilation began with all of them
-    TensorView part = memory.view;
-    if (slice >= 0) {
-      const std::int64_t step = slice * part.strides[0] * byte_size(part.dtype);
-      part = TensorView(part.as<std::byte>() + step, part.dtype, destination.shape, {part.strides[1], part.strides[2]});
-    }
-    copy_to_host(from.handle()->context, part, memory.on_device, destination.as<std::byte>());
+    read_constant(*from.handle(), from.constants().find(name)->second, slice, destination);  // check_constants()
   };
 }
 
@@ -85,23 +79,27 @@ GraphSession::GraphSession(const GraphBuilder& from, const cermet_compile_option
   if (options.super_kernel) made.fusion.super_kernel.select = options.super_kernel;
   if (options.super_kernel_options) made.fusion.super_kernel.options = options.super_kernel_options;
   check(made.fusion.super_kernel);
-  if (context_.computes()) check_constants(from);
+  if (options.weights) weights_ = options.weights->weights;
+  if (weights_) weights_->take_constants(from);
+  else if (context_.computes()) check_constants(from);
   for (const Value& value : graph.values()) {
     if (value.kind != ValueKind::input) continue;
-    inputs_.push_back({value.name, value.type});
+    inputs_.push_back({value.name, value.type, value.order});
     shapes_.push_back({value.name, value.type, {}});
   }
-  session_.emplace(graph, context_, loader_of(from), made, &steps_);
+  if (weights_) session_.emplace(graph, context_, weights_->store(), made, &steps_);
+  else session_.emplace(graph, context_, loader_of(from), made, &steps_);
   find_state(graph);
   if (Stream* const stream = context_.stream(); stream && context_.computes())
     stream->synchronize();  // runs may be on streams of the caller
+  session_->weights().wait();
 }
 
 /// Inputs whose memory runs write, and results that are such memory.
 void GraphSession::find_state(const Graph& graph) {
   const auto input_named = [&](std::string_view name) { return std::ranges::find(inputs_, name, &Port::name); };
   for (const GraphOutput& output : graph.outputs()) {
-    outputs_.push_back({output.name, graph.type(output.value)});
+    outputs_.push_back({output.name, graph.type(output.value), output.order});
     const auto input = input_named(session_->executable().input_of_output(output.name));
     if (input == inputs_.end()) continue;
     input->is_state = true;

@@ -7,11 +7,12 @@ namespace cermet::api {
 namespace {
 
 cermet_compile_options compile_defaults() {
-  return {sizeof(cermet_compile_options), nullptr, nullptr, nullptr, 0, nullptr, 0, 1, nullptr, nullptr};
+  return {sizeof(cermet_compile_options), nullptr, nullptr, nullptr, 0, nullptr, 0, 1, nullptr, nullptr, nullptr};
 }
 
 cermet_compile_options checked_compile_options(const cermet_compile_options* given) {
-  const cermet_compile_options options = filled(given, compile_defaults, "cermet_compile_options");
+  const cermet_compile_options options =
+      filled(given, compile_defaults, "cermet_compile_options", offsetof(cermet_compile_options, weights));
   if (options.maximum_count > 0) require_pointer(options.maxima, "maxima");
   if (options.skip_count > 0) require_pointer(options.skip, "skip");
   for (std::size_t i = 0; i < options.skip_count; ++i) require_pointer(options.skip[i], "skip");

@@ -19,7 +19,7 @@ cermet_status cermet_session_input(cermet_session* session, size_t index, cermet
     api::require_pointer(info, "info");
     const auto& inputs = session->session.inputs();
     require(index < inputs.size(), "input: expected an index below {}, found {}", inputs.size(), index);
-    *info = session->session.described.of(inputs[index].name, inputs[index].type);
+    *info = session->session.described.of(inputs[index].name, inputs[index].seen());
   });
 }
 
@@ -28,7 +28,7 @@ cermet_status cermet_session_output(cermet_session* session, size_t index, cerme
     api::require_pointer(session, "session");
     api::require_pointer(info, "info");
     const auto& port = session->session.output(index);
-    *info = session->session.described.of(port.name, port.type);
+    *info = session->session.described.of(port.name, port.seen());
   });
 }
 
@@ -44,6 +44,27 @@ cermet_status cermet_session_output_shape(cermet_session* session, size_t index,
 
 int32_t cermet_session_output_alias(const cermet_session* session, size_t index) {
   return session && index < session->session.outputs().size() ? session->session.outputs()[index].alias : -1;
+}
+
+namespace {
+
+int32_t write_order(const std::vector<api::GraphSession::Port>& ports, size_t index, int64_t* order) {
+  if (index >= ports.size() || !order) return 0;
+  std::ranges::copy(ports[index].order, order);
+  return static_cast<int32_t>(ports[index].order.size());
+}
+
+}  // namespace
+
+int32_t cermet_session_input_order(const cermet_session* session, size_t index, int64_t* order) {
+  return session ? write_order(session->session.inputs(), index, order) : 0;
+}
+int32_t cermet_session_output_order(const cermet_session* session, size_t index, int64_t* order) {
+  return session ? write_order(session->session.outputs(), index, order) : 0;
+}
+
+int32_t cermet_session_input_is_written(const cermet_session* session, size_t index) {
+  return session && index < session->session.inputs().size() && session->session.inputs()[index].is_state ? 1 : 0;
 }
 
 const char* cermet_session_explain(cermet_session* session) {

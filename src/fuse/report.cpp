@@ -95,8 +95,7 @@ class Explainer {
       return {questions_.mode == FusionMode::published ? WhyApart::table : WhyApart::mode, std::move(why)};
     const std::string declines = questions_.declines(together);
     if (declines.empty()) return {WhyApart::order, ""};
-    if (is_output(graph_, id))
-      return {WhyApart::result, fmt::format("a result of the graph; {}", declines)};
+    if (is_output(graph_, id)) return {WhyApart::result, fmt::format("a result of the graph; {}", declines)};
     const auto others = std::ranges::count_if(
         graph_.uses(id), [&](const Use& use) { return !std::ranges::binary_search(nodes, use.node); });
     if (others > 0)

@@ -105,9 +105,9 @@ void BoundMemory::refresh_inputs(const Graph& graph, const SymbolValues& values)
     const ValueId input = inputs[static_cast<std::size_t>(input_of_value[v])].value;
     const TensorType& type = graph.values()[v].type;
     const bool is_same = layouts[v].is_dense() && type == graph.type(input);  // else seen with other dimensions
-    views[v] = is_same ? views[input.at()]
-                       : make_view(views[input.at()].as<std::byte>(), layouts[v], type.dtype,
-                                   cermet::bind(type.dims, values));
+    views[v] =
+        is_same ? views[input.at()]
+                : make_view(views[input.at()].as<std::byte>(), layouts[v], type.dtype, cermet::bind(type.dims, values));
   }
   for (const std::size_t i : bound_operands) operands[i] = views[static_cast<std::size_t>(operand_value[i])];
 }

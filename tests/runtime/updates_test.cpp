@@ -30,8 +30,9 @@ struct Updated {
       inputs.emplace_back(value.name, OwnedTensor(value.type.dtype, bind(value.type.dims, {})));
       const TensorView& view = inputs.back().second.view;
       for (std::int64_t i = 0; i < view.elements(); ++i)
-        store(view, i, value.type.dtype == DType::f32 ? static_cast<double>((i + 3 * std::ssize(inputs)) % 7) - 3
-                                                      : static_cast<double>(i % 2));
+        store(view, i,
+              value.type.dtype == DType::f32 ? static_cast<double>((i + 3 * std::ssize(inputs)) % 7) - 3
+                                             : static_cast<double>(i % 2));
       session.bind(value.name, view);
     }
   }
@@ -161,7 +162,9 @@ TEST(Updates, StateIsDense) {
   update %a = %b
 })");
   OwnedTensor wide(DType::f32, {2, 4});
-  EXPECT_EQ(error_text([&] { run.session.bind("a", TensorView(wide.view.data, DType::f32, {2, 3}, {4, 1})); }),
+  EXPECT_EQ(error_text([&] {
+              run.session.bind("a", TensorView(wide.view.data, DType::f32, {2, 3}, {4, 1}));
+            }),
             "input 'a': expected the last 2 dimensions to be dense, found dimensions [2, 3] with strides [4, 1]");
 }
 
@@ -193,9 +196,10 @@ RandomGraph random_graph(std::mt19937& random) {
       case 5: made.text += fmt::format("  %{} = cumsum({}) {{axis = 1}} : f32[4, 6]\n", name, pick()); break;
       case 6: made.text += fmt::format("  %{} = neg({}) : f32[4, 6]\n", name, pick()); break;
       default:
-        made.text += fmt::format("  %{0}t = reshape({1}) {{shape = [6, 4]}} : f32[6, 4]\n  %{0} = transpose(%{0}t) "
-                                 "{{permutation = [1, 0]}} : f32[4, 6]\n",
-                                 name, pick());
+        made.text += fmt::format(
+            "  %{0}t = reshape({1}) {{shape = [6, 4]}} : f32[6, 4]\n  %{0} = transpose(%{0}t) "
+            "{{permutation = [1, 0]}} : f32[4, 6]\n",
+            name, pick());
     }
     made.values.push_back(name);
   }
@@ -220,7 +224,8 @@ TEST(Updates, AreWhatTheGraphWithoutThemGives) {
       plain += line;
       updated += line;
     }
-    for (std::size_t i = 0; i < graph.inputs; ++i) updated += fmt::format("  update %x{} = %{}\n", i, graph.values[stored[i]]);
+    for (std::size_t i = 0; i < graph.inputs; ++i)
+      updated += fmt::format("  update %x{} = %{}\n", i, graph.values[stored[i]]);
     SCOPED_TRACE(updated);
     SessionOptions options;
     if (round % 3 == 1) options.fusion.mode = FusionMode::none;

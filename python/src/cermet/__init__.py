@@ -26,6 +26,7 @@ from .errors import OutOfMemory as OutOfMemory
 from .errors import Unsupported as Unsupported
 from .graph import Graph as Graph
 from .graph import Session as Session
+from .graph import Weights as Weights
 from .model import Generation as Generation
 from .model import Model as Model
 from .model import Stream as Stream

@@ -130,6 +130,13 @@ def empty_like(sample: object, shape: tuple, name: str, place: tuple[int, int]):
     raise BY_STATUS[1](f"results: expected memory of the caller, given as out=, for tensors of {framework} on a GPU, found none")
 
 
+def empty_in_order(sample: object, shape: tuple, name: str, place: tuple[int, int], order: tuple):
+    """The same with the dimensions in this order in memory."""
+    back = [order.index(axis) for axis in range(len(order))]
+    made = empty_like(sample, tuple(shape[axis] for axis in order), name, place)
+    return tuple(tensor.permute(back) if hasattr(tensor, "permute") else tensor.transpose(back) for tensor in made)
+
+
 def finish(tensors: tuple) -> None:
     """Waits until PyTorch has written those tensors that are on a GPU: for what the library reads on a stream of its own."""
     for tensor in tensors:

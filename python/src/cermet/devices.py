@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 from . import _native
 
@@ -23,6 +24,14 @@ class Handle:
         self.description, self.threads, self.computes = self.native.describe()
         #: Type and index of its memory, as DLPack counts them.
         self.memory = (2, int(device[5:]) if device.startswith("cuda:") else 0) if device.startswith(("cuda", "null:")) else (1, 0)
+
+    def set_allocator(self, allocate: Callable[[int], int | None] | None, release: Callable[[int, int], None] | None) -> None:
+        """Memory for graphs from the caller: allocate(bytes) returns an address on the device, aligned to 64 bytes, or None; release(address, bytes) gets it
+        back when no run uses it. None for both: the library's own. Holds for sessions and weights that are made afterwards.
+        """
+        if (allocate is None) != (release is None):
+            raise TypeError("set_allocator: expected two functions, or None for both")
+        self.native.set_allocator(allocate, release)
 
     def __repr__(self) -> str:
         return f"<cermet.Handle {self.description}>"

@@ -73,9 +73,12 @@ class Graph(GraphOperators):
         """The range of a size that runs give, both ends included."""
         self._native.symbol(name, least, greatest)
 
-    def input(self, name: str, shape: Sequence[int | str], dtype: object = "f32") -> Value:
-        """Declares an input of a run. A dimension is a number, the name of a size that runs give, or an expression: "2*T+1"."""
-        return Value(self, self._native.input(name, f"{dtype_name(dtype)}[{', '.join(map(str, shape))}]"))
+    def input(self, name: str, shape: Sequence[int | str], dtype: object = "f32", *, order: Sequence[int] | None = None) -> Value:
+        """Declares an input of a run. A dimension is a number, the name of a size that runs give, or an expression: "2*T+1".
+
+        order: of the dimensions in memory, outermost first, in which tensors are dense: (0, 2, 3, 1) for images [N, C, H, W] with their channels last.
+        """
+        return Value(self, self._native.input(name, f"{dtype_name(dtype)}[{', '.join(map(str, shape))}]", _order(order, len(shape))))
 
     def constant(self, name: str, tensor: Tensor) -> Value:
         """A constant with the values of a tensor, which is kept; a copy of it where its memory is not dense."""
@@ -95,9 +98,14 @@ class Graph(GraphOperators):
         finish((tensor,))
         self._native.set_constant(name, tensor)
 
-    def output(self, name: str, value: Value) -> None:
-        """Makes a value a result, under a name of its own."""
-        self._native.output(name, self._id(value, name, f"output {name!r}"))
+    def output(self, name: str, value: Value, *, order: Sequence[int] | None = None) -> None:
+        """Makes a value a result, under a name of its own. order: of its dimensions in memory, as input() has it."""
+        id = self._id(value, name, f"output {name!r}")
+        self._native.output(name, id, None if order is None else _order(order, len(Value(self, id).shape)))
+
+    def update(self, input: Value, value: Value) -> None:
+        """State: once a run has ended, the memory of an input holds a value of its type. Nodes that read the input read what it held before."""
+        self._native.update(self._id(input, "input", "update: input"), self._id(value, "value", "update: value"))
 
     def apply(self, op: str, inputs: Sequence[object], attributes: Mapping[str, object] | None = None, *, names: object = None) -> tuple[Value, ...]:
         """Adds a node by its operator's name: every result. `names`: of the results; by default made of scope and operator."""
@@ -143,16 +151,19 @@ class Graph(GraphOperators):
         capture: bool = True,
         super_kernel: str | None = None,
         super_kernel_options: str | None = None,
+        weights: Weights | None = None,
     ) -> Session:
         """Rewrites, fuses, chooses kernels, packs constants and plans memory. The graph stays as it is and may be compiled again.
 
         maxima: the largest value of each size that runs give, where its range has no end; others may be lowered.
         fusion: "none", "pattern", "published" or "full". rounding: "strict" has the bits of single operators, "fast" float32 between operators of one kernel.
         skip: compile steps to leave out, as `cermet explain` names them. capture: on a GPU, replay a captured CUDA graph where sizes and addresses are the same.
+        weights: a store that sessions share, where constants come from by name; those of the graph that it lacks are added to it.
         super_kernel: regions beside those that super_kernel() marks: "layer", "decode" or "NAME:PATTERN"; "none" takes all away.
         """
         rows = tuple((maxima or {}).items())
-        return Session(_native.compile_graph(self._native, rows, fusion, rounding, tuple(skip), capture, super_kernel, super_kernel_options))
+        store = None if weights is None else weights._native
+        return Session(_native.compile_graph(self._native, rows, fusion, rounding, tuple(skip), capture, super_kernel, super_kernel_options, store))
 
     def close(self) -> None:
         """Frees it; sessions stay valid."""
@@ -195,6 +206,38 @@ class Graph(GraphOperators):
         return tuple(Value(self, made) for made in self._native.apply(schema.name, tuple(ids), rows, given))
 
 
+def _order(order: Sequence[int] | None, rank: int) -> tuple[int, ...] | None:
+    if order is not None and len(order) != rank:
+        raise ValueError(f"order: expected an entry for each of {rank} dimensions, found {len(order)}")
+    return None if order is None else tuple(order)
+
+
+class Weights:
+    """Tensors by name that sessions share: what is packed or computed of them exists once. Used by one thread at a time, as are all sessions that share it.
+
+    weights = cermet.Weights()
+    weights.set("w", tensor)                     # or the graph's constants, which compile() adds
+    session = graph.compile(weights=weights)
+    weights.set("w", other)                      # sessions take the new one at their next run
+    """
+
+    def __init__(self, *, device: object = "cpu", threads: int = 0):
+        handle = handle_for(device, threads)
+        self._native = _native.create_weights(handle.native, *handle.memory)
+
+    def set(self, name: str, tensor: Tensor) -> None:
+        """Gives a tensor, or replaces the one of this name, of the same type. It is kept: dense memory that kernels take as it is is read where it is, so a
+        change of its elements needs another set(). No run may be in progress."""
+        tensor = dense(tensor)
+        finish((tensor,))
+        self._native.set(name, tensor)
+
+    @property
+    def bytes(self) -> int:
+        """Memory of what was packed, computed or copied."""
+        return self._native.bytes()
+
+
 class Session:
     """A compiled graph; what Graph.compile() returns. Calls of several threads wait for one another."""
 
@@ -221,6 +264,10 @@ class Session:
         """Runs on tensors by name, and returns results by name."""
         results = self(**inputs)
         return dict(zip((value.name for value in self.outputs), results if len(self.outputs) > 1 else (results,)))
+
+    def output_alias(self, index: int) -> int:
+        """Index of the input whose memory a result is, or -1."""
+        return self._native.output_alias(index)
 
     def explain(self) -> str:
         """Every compile step with its result, then one line for each launch."""

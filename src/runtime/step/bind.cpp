@@ -44,7 +44,8 @@ void Binder::bind_inputs() {
     m_.input_of_value[v] = static_cast<std::int32_t>(m_.inputs.size());
     m_.inputs.push_back({ValueId{static_cast<std::int32_t>(v)}, 1, {}});
   }
-  for (const GraphUpdate& update : c_.graph().updates()) note_dense_dims(update.input, c_.graph().type(update.input).rank());
+  for (const GraphUpdate& update : c_.graph().updates())
+    note_dense_dims(update.input, c_.graph().type(update.input).rank());
   for (std::size_t v = 0; v < values.size(); ++v) {
     if (values[v].kind != ValueKind::intermediate) continue;
     m_.input_of_value[v] = m_.input_of_value[static_cast<std::size_t>(m_.plan.root[v])];

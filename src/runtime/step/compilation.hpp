@@ -21,11 +21,11 @@ struct Compilation {
   ThreadPool& pool;
   const CompileOptions& options;
   std::unique_ptr<State> state;
-  std::vector<FusionGroup> groups;  ///< step i runs groups[i]
-  std::vector<std::int32_t> views;  ///< nodes whose result shares operand 0's memory, rising; no step runs them
+  std::vector<FusionGroup> groups;          ///< step i runs groups[i]
+  std::vector<std::int32_t> views;          ///< nodes whose result shares operand 0's memory, rising; no step runs them
   std::vector<GraphUpdate> direct_updates;  ///< whose values are in their inputs' memory from the start
-  std::vector<Choice> choices;      ///< by step: for the region of groups[i]
-  std::vector<bool> walked;         ///< by step: whether it is to share a launch on a GPU
+  std::vector<Choice> choices;              ///< by step: for the region of groups[i]
+  std::vector<bool> walked;                 ///< by step: whether it is to share a launch on a GPU
   std::vector<double> walk_losses;  ///< by step: seconds that such a launch of its super-kernel was predicted to lose;
                                     ///< 0 where it was not looked at
   std::vector<RuleCount> rules;     ///< that were applied

@@ -17,8 +17,7 @@ bool is_elementwise(OpKind kind) {
 /// Decides which steps write the memory of updated inputs, and appends copies for the other updates.
 class UpdatePlacer {
  public:
-  explicit UpdatePlacer(Compilation& c)
-      : c_(c), outputs_(c.graph().outputs()), updates_(c.graph().updates()) {
+  explicit UpdatePlacer(Compilation& c) : c_(c), outputs_(c.graph().outputs()), updates_(c.graph().updates()) {
     root_ = memory_roots(c.graph(), [&](std::int32_t n) { return std::ranges::binary_search(c.views, n); });
   }
 
@@ -31,7 +30,8 @@ class UpdatePlacer {
     for (GraphUpdate& update : updates_)
       if (!is_done(update)) update.value = append(OpKind::assign, {update.input, update.value}, {});
     const Graph& g = c_.graph();
-    c_.state->graph = Graph::from_parts(g.name, g.values(), g.nodes(), outputs_, g.ranges(), g.super_kernels(), updates_);
+    c_.state->graph =
+        Graph::from_parts(g.name, g.values(), g.nodes(), outputs_, g.ranges(), g.super_kernels(), updates_);
     c_.state->memory.layouts.resize(g.values().size());
     const GroupMaker maker(c_.graph(), c_.options.maximum, c_.device.target());
     for (std::size_t n = nodes; n < c_.graph().nodes().size(); ++n)
@@ -66,9 +66,8 @@ class UpdatePlacer {
     if (maker == c_.groups.end() || root_of(update.value) != update.value.index || is_kept_elsewhere(update) ||
         !c_.state->memory.layouts.at(update.value.at()).is_dense() || !may_write(*maker, update))
       return;
-    const bool is_needed = std::any_of(maker + 1, c_.groups.end(), [&](const FusionGroup& later) {
-      return touches(later, update.input);
-    });
+    const bool is_needed =
+        std::any_of(maker + 1, c_.groups.end(), [&](const FusionGroup& later) { return touches(later, update.input); });
     if (is_needed) {
       if (!may_wait(*maker)) return;
       std::rotate(maker, maker + 1, c_.groups.end());
@@ -95,8 +94,8 @@ class UpdatePlacer {
   /// Whether a step reads each element of the input before it writes it, or not at all.
   bool may_write(const FusionGroup& group, const GraphUpdate& update) const {
     if (std::ranges::any_of(group.results, [&](ValueId id) { return root_of(id) == update.input.index; })) return false;
-    const auto reads = std::ranges::count_if(
-        group.operands, [&](ValueId id) { return id && root_of(id) == update.input.index; });
+    const auto reads =
+        std::ranges::count_if(group.operands, [&](ValueId id) { return id && root_of(id) == update.input.index; });
     if (reads == 0) return true;
     if (reads > 1 || std::ranges::find(group.operands, update.input) == group.operands.end()) return false;
     const auto node = [&](std::int32_t n) -> const Node& { return c_.graph().nodes()[static_cast<std::size_t>(n)]; };
@@ -119,17 +118,17 @@ class UpdatePlacer {
     };
     const auto is_overwritten = [&](ValueId id) {
       if (!id) return false;
-      const bool by_update = std::ranges::find(c_.direct_updates, ValueId{root_of(id)}, &GraphUpdate::input) !=
-                             c_.direct_updates.end();
+      const bool by_update =
+          std::ranges::find(c_.direct_updates, ValueId{root_of(id)}, &GraphUpdate::input) != c_.direct_updates.end();
       return by_update || std::ranges::any_of(c_.groups, [&](const FusionGroup& other) {
-               return &other > &group && std::ranges::any_of(other.results, [&](ValueId made) {
-                        return root_of(made) == root_of(id);
-                      });
+               return &other > &group &&
+                      std::ranges::any_of(other.results, [&](ValueId made) { return root_of(made) == root_of(id); });
              });
     };
-    return std::ranges::none_of(c_.groups, [&](const FusionGroup& other) {
-             return &other != &group && std::ranges::any_of(other.operands, is_made_here);
-           }) &&
+    return std::ranges::none_of(c_.groups,
+                                [&](const FusionGroup& other) {
+                                  return &other != &group && std::ranges::any_of(other.operands, is_made_here);
+                                }) &&
            std::ranges::none_of(group.operands, is_overwritten) && !is_walked_in_ranks(group);
   }
   /// Ranks meet in an order that all of them share.
