@@ -131,8 +131,7 @@ class RowBuilder {
     const Source x = steps_.operand(n, 0), residual = steps_.operand(n, 1);
     if (residual.from == Source::From::extra) made_.overwritten = static_cast<std::size_t>(residual.index);
     Source v = steps_.add(OpKind::add, x, residual);
-    if (p.op->kind == OpKind::add_rms_norm && p.attributes.flag("round_sum"))
-      v = steps_.rounded(v, p.outputs[1].dtype, Rounding::strict);
+    if (p.attributes.flag("round_sum")) v = steps_.rounded(v, p.outputs[1].dtype, Rounding::strict);
     steps_.set(n, 1, v);
     return v;
   }
@@ -261,6 +260,7 @@ class RowBuilder {
     if (p.attributes.text("granularity") == "tensor")
       return steps_.fail(n, "one scale for everything takes two passes over all rows");
     if (p.has(group_index)) return steps_.fail(n, "its smoothing factors go by an index");
+    if (p.has(bound)) return steps_.fail(n, "its scales have a bound");
     Source v = row(steps_.operand(n, 0));
     if (p.has(smooth)) v = steps_.add(OpKind::mul, v, steps_.operand(n, smooth));
     quantize(n, v, 1);

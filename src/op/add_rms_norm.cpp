@@ -17,15 +17,6 @@ std::vector<TensorType> infer(const Problem& p) {
   return {{y, p.input(in::x).dims}, p.input(in::residual)};
 }
 
-/// The sum that statistics use. round_sum stores it as float32 first, as the kernels do, so that both see the same
-/// rounded bits.
-double sum_at(const ReferenceCall& call, std::int64_t i, bool round_sum) {
-  const double x = load(call.inputs[in::x], i), residual = load(call.inputs[in::residual], i);
-  if (!round_sum) return x + residual;
-  const float sum = static_cast<float>(x) + static_cast<float>(residual);
-  return format::rounded_to(call.inputs[in::residual].dtype, sum);
-}
-
 void reference(const ReferenceCall& call) {
   const double eps = call.attributes.number("eps"), offset = call.attributes.number("weight_offset");
   const bool round_sum = call.attributes.flag("round_sum");
@@ -34,11 +25,11 @@ void reference(const ReferenceCall& call) {
   if (x.elements() == 0) return;
   for (std::int64_t begin = 0; begin < x.elements(); begin += length) {
     double squares = 0;
-    for (std::int64_t i = 0; i < length; ++i) squares += std::pow(sum_at(call, begin + i, round_sum), 2);
+    for (std::int64_t i = 0; i < length; ++i) squares += std::pow(residual_sum(call, begin + i, round_sum), 2);
     const double scale = 1 / std::sqrt(squares / static_cast<double>(length) + eps);
     for (std::int64_t i = 0; i < length; ++i) {
       const double weight = call.has(in::weight) ? load(call.inputs[in::weight], i) + offset : 1;
-      const double sum = sum_at(call, begin + i, round_sum);
+      const double sum = residual_sum(call, begin + i, round_sum);
       store(call.outputs[0], begin + i, sum * scale * weight);
       store(call.outputs[1], begin + i, sum);
     }
@@ -101,7 +92,7 @@ OpSpec define() {
                   {"sum", dtypes::real, "[.., H]", "x + residual, in the residual's type"}},
       .attributes = {{"eps", 1e-6, "added to the mean square"},
                      {"weight_offset", 0.0, "added to the weight"},
-                     {"round_sum", false, "normalize the sum as rounded for storage"},
+                     round_sum_attribute(),
                      {"out_dtype", std::string(), "element type of y; that of x where empty"}},
       .infer = infer,
       .reference = reference,

@@ -16,6 +16,7 @@ std::vector<TensorType> infer(const Problem& p) {
 
 void reference(const ReferenceCall& call) {
   const TensorView& x = call.inputs[0];
+  const bool round_sum = call.attributes.flag("round_sum");
   const std::int64_t length = x.shape.back(), rows = Rows(x).count();
   QuantizedViews out{call.outputs[0], {}, {}};
   if (call.outputs.size() > 2) out.scale = call.outputs[2];
@@ -24,11 +25,22 @@ void reference(const ReferenceCall& call) {
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t i = 0; i < length; ++i) {
       double& sum = values[static_cast<std::size_t>(i)];
-      sum = load(x, row * length + i) + load(call.inputs[1], row * length + i);
+      sum = residual_sum(call, row * length + i, round_sum);
       store(call.outputs[1], row * length + i, sum);
     }
     norm_quant_row(call, operands, values, row, out, 2);
   }
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> list = norm_quant_cases(2);
+  for (DType residual : {DType::f32, DType::bf16, DType::f16})
+    for (std::string dtype : {"i8", "f8_e4m3"})
+      list.push_back({fmt::format("round_sum_{}_{}", name_of(residual), dtype),
+                      {CaseOperand{{DType::f32, {3, 300}}}, CaseOperand{{residual, {3, 300}}},
+                       CaseOperand{{DType::bf16, {300}}, normal(0.2, 1)}},
+                      {{"round_sum", true}, {"out_dtype", dtype}}});
+  return list;
 }
 
 }  // namespace
@@ -41,22 +53,26 @@ OpSpec define() {
       .category = "Normalization",
       .summary = "Residual addition and root-mean-square normalization with an int8 or fp8 result",
       .semantics =
-          "sum = x + residual, stored in the residual's type; the float32 sum is normalized and quantized as in "
-          "rms_norm_quant. In place works: sum may share "
-          "the "
-          "residual's memory. A quantized value may differ by one step.",
+          "sum = x + residual, stored in the residual's type; the float32 sum, with round_sum the stored one, is "
+          "normalized and quantized as in rms_norm_quant. In place works: sum may share the residual's memory. A "
+          "quantized value may differ by one step.",
       .inputs = std::move(inputs),
       .outputs = {{"q", quantized_types, "[.., H]", "quantized values"},
                   {"sum", dtypes::real, "[.., H]", "x + residual, in the residual's type"},
                   {"scale", {DType::f32}, "[..] or [.., groups]", "quantization step, where dynamic"},
                   {"zero_point", {DType::i32}, "as scale", "quantized value of 0, where asymmetric"}},
-      .attributes = norm_quant_attributes(),
+      .attributes =
+          [] {
+            auto attributes = norm_quant_attributes();
+            attributes.push_back(round_sum_attribute());
+            return attributes;
+          }(),
       .infer = infer,
       .reference = reference,
       .operations = [](const Problem& p) { return 9 * static_cast<double>(p.input(0).elements().value(p.maximum)); },
       .rounding_depth = [](const Problem& p) { return norm_rounding_depth(p, operands.weight) + 4; },
       .integer_slack = 1,
-      .cases = [] { return norm_quant_cases(2); },
+      .cases = cases,
       .in_place = {-1, 1},
   };
 }

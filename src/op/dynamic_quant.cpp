@@ -32,6 +32,12 @@ std::vector<TensorType> infer(const Problem& p) {
   expect_min_rank(p, in::x, 1);
   check_smooth(p);
   const QuantizedFormat format = checked_quantized_format(p);
+  if (p.has(in::bound)) {
+    const TensorType& bound = p.input(in::bound);
+    if (bound.rank() > 1 || (bound.rank() == 1 && bound.dims[0] != Dim(1)))
+      bad_operand(p, in::bound, "[] or [1]", bound.to_string());
+    if (format.asymmetric) bad_operand(p, in::bound, "nothing beside a zero point", bound.to_string());
+  }
   const Dims scales = p.attributes.text("granularity") == "tensor" ? Dims{} : scale_dims(p, in::x, format);
   std::vector<TensorType> outputs{{format.dtype, p.input(in::x).dims}, {DType::f32, scales}};
   if (format.asymmetric) outputs.push_back({DType::i32, scales});
@@ -52,7 +58,8 @@ std::int64_t group_of(const ReferenceCall& call, std::int64_t row) {
 
 void reference(const ReferenceCall& call) {
   const TensorView& x = call.inputs[in::x];
-  const QuantizedFormat format = quantized_format(call.attributes);
+  QuantizedFormat format = quantized_format(call.attributes);
+  if (call.has(in::bound)) format.bound = static_cast<float>(load(call.inputs[in::bound], 0));
   std::vector<float> values(static_cast<std::size_t>(x.elements()));
   const std::int64_t length = x.shape.back(), rows = length == 0 ? Rows(x).count() : x.elements() / length;
   for (std::int64_t i = 0; i < x.elements(); ++i) {
@@ -106,8 +113,24 @@ std::vector<Case> cases() {
       {"small_groups", {CaseOperand{{f32, {3, 50}}}}, {{"granularity", "group"}, {"group_size", std::int64_t{16}}}});
   list.push_back(
       {"long_groups", {CaseOperand{{f32, {2, 1500}}}}, {{"granularity", "group"}, {"group_size", std::int64_t{1000}}}});
+  for (std::string granularity : {"token", "tensor", "group"}) {
+    list.push_back({granularity + "_power_of_two",
+                    {CaseOperand{{bf16, {4, 300}}}},
+                    {{"granularity", granularity}, {"power_of_two", true}, {"out_dtype", "f8_e4m3"}}});
+    list.push_back({granularity + "_bound",
+                    {CaseOperand{{bf16, {4, 300}}}, std::nullopt, std::nullopt,
+                     CaseOperand{{f32, granularity == "token" ? Dims{} : Dims{1}}, constant(2.5)}},
+                    {{"granularity", granularity}, {"out_dtype", granularity == "tensor" ? "i8" : "f8_e4m3"}}});
+  }
+  list.push_back({"bound_of_long_rows",
+                  {CaseOperand{{f32, {2, 5000}}}, CaseOperand{{f32, {5000}}, uniform(0.1, 3)}, std::nullopt,
+                   CaseOperand{{f32, {}}, constant(0.75)}},
+                  {{"power_of_two", true}, {"out_dtype", "f8_e5m2"}}});
   const Fill rows =
       values({1, 2, NAN, 4, 5, 6, INFINITY, 8, 9, 1e-42, -1e-44, 0, -3, -7, -5, 0.5, 127, 63.5, -62.5, 1.5});
+  list.push_back({"not_finite_power_of_two",
+                  {CaseOperand{{f32, {4, 5}}, rows}, std::nullopt, std::nullopt, CaseOperand{{f32, {1}}, constant(8)}},
+                  {{"power_of_two", true}, {"out_dtype", "f8_e4m3"}}});
   for (bool asymmetric : {false, true})
     list.push_back({asymmetric ? "not_finite_asymmetric" : "not_finite",
                     {CaseOperand{{f32, {4, 5}}, rows}},
@@ -137,12 +160,19 @@ OpSpec define() {
           "is (int8: 0). "
           "smooth "
           "is [K], or [E, K] with a group index: the row of smooth for each row of x (index = \"ids\"), or E + 1 "
-          "offsets of consecutive rows (\"offsets\"). "
-          "Exact.",
+          "offsets of consecutive rows (\"offsets\"). With bound, scales are min(max |v|, bound) / limit, and larger "
+          "values saturate; with power_of_two they are rounded up to powers of two, 2^-126 at least, which f8_e8m0 "
+          "stores exactly. Exact.",
       .inputs = {{"x", dtypes::real, "[.., K]", "values", Mapping::many_to_many},
                  {"smooth", dtypes::real, "[K] or [E, K]", "factors that move outliers to the weights",
                   Mapping::one_to_one, true},
                  {"group_index", dtypes::index, "[..] or [E+1]", "which row of smooth[E, K]", Mapping::one_to_many,
+                  true},
+                 {"bound",
+                  {DType::f32},
+                  "[] or [1]",
+                  "largest magnitude that scales are made for",
+                  Mapping::one_to_many,
                   true}},
       .outputs = {{"q", quantized_types, "[.., K]", "quantized values"},
                   {"scale", {DType::f32}, "[..], [] or [.., groups]", "quantization step"},
@@ -152,6 +182,7 @@ OpSpec define() {
                      asymmetric_attribute(),
                      range_attribute(),
                      {"index", std::string("ids"), "meaning of group_index", {"ids", "offsets"}},
+                     {"power_of_two", false, "scales are rounded up to powers of two (ue8m0); not with asymmetric"},
                      quantized_type_attribute()},
       .infer = infer,
       .reference = reference,

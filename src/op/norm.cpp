@@ -17,6 +17,15 @@ void expect_eps(const Problem& problem) {
   if (!(problem.attributes.number("eps") >= 0)) bad_attribute(problem, "eps", "a non-negative number");
 }
 
+AttributeSpec round_sum_attribute() { return {"round_sum", false, "normalize the sum as rounded for storage"}; }
+
+double residual_sum(const ReferenceCall& call, std::int64_t i, bool round_sum) {
+  const TensorView& residual = call.inputs[1];
+  const double x = load(call.inputs[0], i), added = load(residual, i);
+  if (!round_sum) return x + added;
+  return format::rounded_to(residual.dtype, static_cast<float>(x) + static_cast<float>(added));
+}
+
 int trailing_dims(const Problem& problem, std::size_t weight) {
   return problem.has(weight) ? problem.input(weight).rank() : 1;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "op/schema/infer.hpp"
+#include "op/schema/operator.hpp"
 
 namespace cermet {
 
@@ -9,6 +10,11 @@ namespace cermet {
 void expect_trailing_of_x(const Problem& problem, std::size_t operand);
 /// eps is a number >= 0.
 void expect_eps(const Problem& problem);
+/// The attribute round_sum of operators that add a residual first.
+AttributeSpec round_sum_attribute();
+/// Element i of operand 0 plus operand 1, the residual, as statistics use it. round_sum stores it as float32 first, as
+/// the kernels do, so that both see the same rounded bits.
+double residual_sum(const ReferenceCall& call, std::int64_t i, bool round_sum);
 /// Trailing dimensions that form one row: as many as the weight has, 1 without a weight.
 int trailing_dims(const Problem& problem, std::size_t weight);
 /// Elements of such a row at the symbols' maximum.

@@ -44,6 +44,7 @@ QuantizedFormat quantized_format(const Attributes& attributes) {
   format.limit = code_limit(format.dtype, attributes);
   format.asymmetric = attributes.find("asymmetric") && attributes.flag("asymmetric");
   if (has_text(attributes, "granularity", "group")) format.group = attributes.integer("group_size");
+  format.power_of_two = attributes.find("power_of_two") && attributes.flag("power_of_two");
   return format;
 }
 
@@ -52,6 +53,7 @@ QuantizedFormat checked_quantized_format(const Problem& p) {
   if (format.dtype != DType::i8 && has_text(p.attributes, "range", "127.5"))
     bad_attribute(p, "range", "\"127\" for fp8");
   if (format.dtype != DType::i8 && format.asymmetric) bad_attribute(p, "asymmetric", "false for fp8");
+  if (format.power_of_two && format.asymmetric) bad_attribute(p, "power_of_two", "false with a zero point");
   if (has_text(p.attributes, "granularity", "group") && format.group <= 0)
     bad_attribute(p, "group_size", "a positive number");
   return format;

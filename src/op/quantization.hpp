@@ -3,6 +3,7 @@
 // for bit.
 #pragma once
 
+#include <bit>
 #include <cmath>
 #include <span>
 
@@ -27,7 +28,9 @@ struct QuantizedFormat {
   DType dtype = DType::i8;
   float limit = 127;  ///< absmax / limit is the symmetric scale
   bool asymmetric = false;
-  std::int64_t group = 0;  ///< values along a row that share a scale; 0: all of the row
+  std::int64_t group = 0;     ///< values along a row that share a scale; 0: all of the row
+  bool power_of_two = false;  ///< symmetric scales are rounded up to powers of two
+  float bound = INFINITY;     ///< symmetric scales are of magnitudes of at most this; known at a launch
 };
 /// From the attributes out_dtype and, where the operator has them, range, asymmetric, granularity and group_size.
 QuantizedFormat quantized_format(const Attributes& attributes);
@@ -41,13 +44,23 @@ inline std::int64_t groups_in_row(const QuantizedFormat& format, std::int64_t le
 /// groups where there are groups.
 Dims scale_dims(const Problem& problem, std::size_t operand, const QuantizedFormat& format);
 
+/// The least normal power of two that is not below a positive scale; 0, infinity and NaN stay.
+inline float power_of_two_above(float scale) {
+  const auto bits = std::bit_cast<std::uint32_t>(scale);
+  if (bits == 0 || bits >= 0x7f800000u || (bits >= 0x800000u && (bits & 0x7fffffu) == 0)) return scale;
+  return std::bit_cast<float>((bits | 0x7fffffu) + 1);
+}
+
 struct QuantizationParams {
   float scale, zero_point;
 };
 /// Scale and zero point of values in [low, high]; symmetric formats take high = absmax. NaN gives a NaN scale; zeros
 /// give scale 0 and zero point 0.
 inline QuantizationParams quantization_params(float low, float high, const QuantizedFormat& format) {
-  if (!format.asymmetric) return {high / format.limit, 0};
+  if (!format.asymmetric) {
+    const float scale = (high > format.bound ? format.bound : high) / format.limit;
+    return {format.power_of_two ? power_of_two_above(scale) : scale, 0};
+  }
   const float scale = (high - low) / 255.0f, zero = std::nearbyint(-128.0f - low / scale);
   if (!(scale > 0) || std::isnan(zero)) return {scale, 0};
   return {scale, std::fmin(std::fmax(zero, -128.0f), 127.0f)};

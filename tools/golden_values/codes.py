@@ -122,4 +122,12 @@ def cases():
     for part in (plain, dynamic, back, fused):
         part(c, draw)
     zero_points(c, Draw(17))
+    draw = Draw(18)
+    for residual, target in (('bf16', {}), ('f16', {'out_dtype': 'f8_e4m3'})):
+        behind_norm(c, draw, 'add_rms_norm_quant', 'f32', 40, draw.normal('f32', (40,)), residual=residual, round_sum=True, **target)
+    for target in TARGETS:
+        for granularity in ('token', 'tensor', 'group'):
+            dynamic_quant(c, draw.normal('f32', (3, 21), 3), power_of_two=True, granularity=granularity, group_size=8, **target)
+            dynamic_quant(c, draw.normal('bf16', (3, 21), 3), None, None, Tensor('f32', 2.5, ()), granularity=granularity, group_size=8, **target)
+        dynamic_quant(c, Tensor('f32', [[1e-40, 0, 1e-41], [1.0, NAN, 3.0], [INF, 1.0, -INF], [448.0, -127.0, 57344.0]]), None, None, Tensor('f32', [3e4]), power_of_two=True, **target)
     return c

@@ -39,7 +39,15 @@ def grouped(v, granularity, size):
     return [row[i:i + size] for row in rows for i in cuts], v.shape[:-1] + (len(cuts),)
 
 
-def dynamic(v, granularity='token', group_size=128, asymmetric=False, out_dtype='i8', **rest):
+def power_above(scale):
+    """The least power of two that is a normal float32 and not below a positive scale."""
+    if not scale > 0 or math.isinf(scale):
+        return scale
+    mantissa, exponent = math.frexp(scale)
+    return numpy.float32(max(2.0 ** (exponent - (mantissa == 0.5)), 2.0 ** -126))
+
+
+def dynamic(v, granularity='token', group_size=128, asymmetric=False, out_dtype='i8', bound=None, power_of_two=False, **rest):
     """What is rounded, quantized values, scales and zero points of float32 values."""
     limit = 127.5 if rest.get('range') == '127.5' else LIMITS[out_dtype]
     v = f32(v)
@@ -56,7 +64,9 @@ def dynamic(v, granularity='token', group_size=128, asymmetric=False, out_dtype=
                 zero = numpy.float32(round_to('i8', float(point))) if scale != 0 else zero
                 points.append(point)
             else:
-                scale = numpy.max(abs(values), initial=0) / numpy.float32(limit)
+                largest = numpy.max(abs(values), initial=0)
+                scale = (numpy.float32(bound) if bound is not None and largest > bound else largest) / numpy.float32(limit)
+                scale = power_above(scale) if power_of_two else scale
             scaled[group] = values / scale + zero if scale != 0 else 0
             scales.append(float(scale))
             zeros.append(int(zero))
@@ -69,7 +79,7 @@ def settled(scaled, dtype, offset=0.0):
     return all(round_to(dtype, x - NEAR * (abs(x) + added)) == round_to(dtype, x + NEAR * (abs(x) + added)) for x in map(float, scaled) if math.isfinite(x))
 
 
-def dynamic_quant(c, x, smooth=None, groups=None, **attributes):
+def dynamic_quant(c, x, smooth=None, groups=None, bound=None, **attributes):
     v = x.array
     if smooth and len(smooth.shape) == 1:
         v = f32(v) * f32(smooth.array)
@@ -77,8 +87,8 @@ def dynamic_quant(c, x, smooth=None, groups=None, **attributes):
         rows = numpy.prod(x.shape[:-1])
         ids = groups.values if attributes.get('index', 'ids') == 'ids' else [sum(o <= r for o in groups.values[1:]) for r in range(rows)]
         v = f32(v) * f32(smooth.array)[ids].reshape(x.shape)
-    _, q, scale, zero = dynamic(v, **attributes)
-    operands = [o for o in (x, smooth, groups) if o is not None]
+    _, q, scale, zero = dynamic(v, bound=bound and bound.values[0], **attributes)
+    operands = trimmed([x, smooth, groups, bound])
     c.add('dynamic_quant', operands, [q, scale] + ([zero] if attributes.get('asymmetric') else []), **attributes)
 
 
@@ -140,13 +150,14 @@ def behind_norm(c, draw, op, x_type, width, weight=None, smooth=None, scale=None
         x = draw.coarse(x_type, (rows, width), 2.0, 16)
         other = draw.coarse(residual, (rows, width), 2.0, 16) if residual else None
         total = x.array + other.array if other else x.array
-        y = rms_rows(total, attributes.get('eps', 1e-6), weight and weight.array, attributes.get('weight_offset', 0.0))
+        used = Tensor(residual, total).array if attributes.get('round_sum') else total
+        y = rms_rows(used, attributes.get('eps', 1e-6), weight and weight.array, attributes.get('weight_offset', 0.0))
         results = finish(y, smooth, scale, offset, attributes)
         if results:
             break
     within = [0] + [width + 16] * (len(results) - 1)
     if other:
-        results[1:1], within[1:1] = [exact(residual, total)], [0]
+        results[1:1], within[1:1] = [exact(residual, used)], [0]
     absolute = [2.0 ** -149 if other and i == 1 else 0.0 for i in range(len(results))]
     c.add(op, trimmed([x] + ([other] if other else []) + [weight, smooth, scale, offset]), results, within, absolute, **attributes)
 

@@ -17,6 +17,7 @@ void copy_attributes(Attributes& to, const Attributes& from, std::span<const std
 }
 
 constexpr std::string_view norm_attributes[] = {"eps", "weight_offset"};
+constexpr std::string_view added_norm_attributes[] = {"eps", "weight_offset", "round_sum"};
 constexpr std::string_view dynamic_attributes[] = {"granularity", "group_size", "asymmetric", "range", "out_dtype"};
 constexpr std::string_view static_attributes[] = {"mode", "out_dtype"};
 constexpr std::string_view gate_attributes[] = {"gate", "interleaved"};
@@ -24,9 +25,10 @@ constexpr std::string_view rope_attributes[] = {"style", "rotary_dim"};
 constexpr std::string_view cache_attributes[] = {"layout"};
 
 /// The operators that quantize keep what they compute in float32: so must the value in between have been, and its rows
-/// are quantized by themselves.
+/// are quantized by themselves, with any scales.
 bool quantizes_rows(const Match& m) {
-  return is_f32(m, "y") && m.attributes(m.nodes.size() - 1).text("granularity") != "tensor";
+  const Attributes quantize = m.attributes(m.nodes.size() - 1);
+  return is_f32(m, "y") && quantize.text("granularity") != "tensor" && !quantize.flag("power_of_two");
 }
 /// quantize as the operators that do it know it: one scale or one for each column, to formats that they write.
 bool quantizes_columns(const Match& m) {
@@ -35,9 +37,6 @@ bool quantizes_columns(const Match& m) {
   return by_column && quantize.flag("saturate") && quantized_types.contains(m.type("q").dtype);
 }
 bool is_unrounded(const Match& m) { return is_f32(m, "y") && quantizes_columns(m); }
-/// Of add_rms_norm, beside that: it normalizes the sum before its rounding for storage, as the quantizing one does.
-bool adds_and_quantizes_rows(const Match& m) { return quantizes_rows(m) && !m.attributes(0).flag("round_sum"); }
-bool adds_unrounded(const Match& m) { return is_unrounded(m) && !m.attributes(0).flag("round_sum"); }
 
 /// Some attributes of the pattern's first node and some of its second.
 Attributes of_both(const Match& m, std::span<const std::string_view> first, std::span<const std::string_view> second) {
@@ -48,6 +47,8 @@ Attributes of_both(const Match& m, std::span<const std::string_view> first, std:
 }
 Attributes normed_dynamic(const Match& m) { return of_both(m, norm_attributes, dynamic_attributes); }
 Attributes normed_static(const Match& m) { return of_both(m, norm_attributes, static_attributes); }
+Attributes added_dynamic(const Match& m) { return of_both(m, added_norm_attributes, dynamic_attributes); }
+Attributes added_static(const Match& m) { return of_both(m, added_norm_attributes, static_attributes); }
 Attributes gated_dynamic(const Match& m) { return of_both(m, gate_attributes, dynamic_attributes); }
 Attributes gated_static(const Match& m) { return of_both(m, gate_attributes, static_attributes); }
 
@@ -141,11 +142,11 @@ std::vector<Rule> make_rules() {
       text_rule("add-norm-dynamic-quant", strict,
                 "y, sum = add_rms_norm(x, r, w?); q, scale, zero? = dynamic_quant(y, smooth?) -> q, sum, scale, zero? "
                 "= add_rms_norm_quant(x, r, w?, smooth?)",
-                adds_and_quantizes_rows, normed_dynamic),
+                quantizes_rows, added_dynamic),
       text_rule("add-norm-quantize", strict,
                 "y, sum = add_rms_norm(x, r, w?); q = quantize(y, scale, offset?) -> q, sum = add_rms_norm_quant(x, r, "
                 "w?, -, scale, offset?)",
-                adds_unrounded, normed_static),
+                is_unrounded, added_static),
       text_rule("gate-dynamic-quant", strict,
                 "y = silu_and_mul(x); q, scale, zero? = dynamic_quant(y, smooth?) -> q, scale, zero? = "
                 "silu_and_mul_quant(x, smooth?)",

@@ -97,7 +97,8 @@ void quantize_tensor(const LaunchArgs& args, const DynamicQuant& op) {
   });
 }
 
-void dynamic_quant(const LaunchArgs& args, const DynamicQuant& op) {
+void dynamic_quant(const LaunchArgs& args, DynamicQuant op) {
+  if (args.has(op::dynamic_quant::bound)) op.format.bound = *args.inputs[op::dynamic_quant::bound].as<const float>();
   if (op.per_tensor) quantize_tensor(args, op);
   else quantize_rows(args, op);
 }

@@ -71,6 +71,7 @@ Decline declines_quantize(const Region& region, std::size_t n) {
   const QuantizedFormat format = quantized_format(p.attributes);
   if (format.asymmetric || p.attributes.text("granularity") != "token")
     return "rows are not quantized with a scale each";
+  if (format.power_of_two) return "scales are powers of two";
   for (std::size_t i = first; i < p.inputs.size(); ++i)
     if (p.has(i)) return fmt::format("operand {} of {} is given", i, p.op->name);
   if (size_of(product.input(1).dtype) != 1 || (product.input(1).dtype == DType::i8) != (format.dtype == DType::i8))
@@ -191,7 +192,7 @@ gemv::Prologue GemvPrologue::config(const Region& region, bool stores_normed, bo
   config.delta = norm->input(0).dtype;
   config.weight = norm->input(norm_weight()).dtype;
   config.sum = adds() ? norm->outputs[1].dtype : DType::f32;
-  config.round_sum = adds() && quantize == nullptr && norm->attributes.flag("round_sum");
+  config.round_sum = adds() && norm->attributes.flag("round_sum");
   config.rounded = rounded(region);
   config.stores_normed = stores_normed;
   if (stores_normed) config.normed = norm->outputs[0].dtype;

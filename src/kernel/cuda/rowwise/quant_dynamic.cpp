@@ -33,15 +33,16 @@ struct DynamicQuant {
   bool per_tensor, offsets;
 
   explicit DynamicQuant(const Problem& p)
-      : quantized{.format = quantized_format(p.attributes)},
+      : quantized{.format = quantized_format(p.attributes), .bounded = p.has(op::dynamic_quant::bound)},
         per_tensor(p.attributes.text("granularity") == "tensor"),
         offsets(p.attributes.text("index") == "offsets") {}
 };
 
 /// What rows of their own programs do not know.
 Decline declines_general(const Problem& p) {
-  if (p.attributes.text("granularity") == "tensor" || p.has(group_index)) return std::nullopt;
-  return "neither one scale for everything nor smoothing factors by an index";
+  if (p.attributes.text("granularity") == "tensor" || p.has(group_index) || p.has(op::dynamic_quant::bound))
+    return std::nullopt;
+  return "no scale for everything, no bound and no smoothing factors by an index";
 }
 
 RowSpec spec_of(const Problem& p) {
@@ -109,13 +110,14 @@ Launcher bind(const Problem& p, const Config& config) {
     const ByteRange smooth =
         args.has(op::dynamic_quant::smooth) ? byte_range(args.inputs[op::dynamic_quant::smooth]) : ByteRange{};
     const ByteRange ids_or_offsets = args.has(group_index) ? byte_range(args.inputs[group_index]) : ByteRange{};
+    params.out.bound = op.quantized.bounded ? args.inputs[op::dynamic_quant::bound].as<const float>() : nullptr;
     const ByteRange range{args.workspace, 2 * sizeof(std::uint32_t)};  // of everything, in one pass; read by the next
     const auto launch_all = [&](std::size_t pass) {
       for (std::int64_t launch = 0; launch < strided.launches(); ++launch) {
         params.x = strided.operand(0, launch);
         params.index = strided.operand(1, launch);
         params.first_row = launch * strided.rows();
-        params.out = {.values = strided.operand(2, launch), .scale = {}, .zero_point = {}};
+        params.out.values = strided.operand(2, launch);
         if (count > 3) params.out.scale = strided.operand(3, launch);
         if (count > 4) params.out.zero_point = strided.operand(4, launch);
         if (op.per_tensor) {
@@ -157,7 +159,7 @@ const Kernel rowwise_dynamic_quant =
 const Kernel rowwise_dynamic_quant_general{
     .name = "rowwise.dynamic_quant.general",
     .op = OpKind::dynamic_quant,
-    .summary = "smoothing factors by an index, or one scale for everything, in two passes",
+    .summary = "smoothing factors by an index, a bound of the magnitudes, or one scale for everything, in two passes",
     .declines = [](const Region& region) { return declines_general(region.problem()); },
     .bind = bind,
     .workspace = [](const Problem& p, int) -> std::int64_t {

@@ -133,8 +133,12 @@ bool group_fits_lanes(const RowSpec& spec) {
 int few_cluster(const Target* target) { return target && target->compute_capability >= 90 ? 7 : 1; }
 
 std::string RowQuantization::text(std::int64_t columns) const {
-  return fmt::format("{{.format = {{.dtype = {}, .wide = {}, .asymmetric = {}, .group = {}}}, .exact = {}}}",
-                     device_name(format.dtype), format.limit == 127.5f, format.asymmetric, group(columns), exact);
+  return fmt::format(
+      "{{.format = {{.dtype = {}, .wide = {}, .asymmetric = {}, .group = {}, .power_of_two = {}, .bounded = {}}}, "
+      ".exact = "
+      "{}}}",
+      device_name(format.dtype), format.limit == 127.5f, format.asymmetric, group(columns), format.power_of_two,
+      bounded, exact);
 }
 
 RowVariants::RowVariants(const RowSpec& spec) : width_(spec.width) {

@@ -109,7 +109,8 @@ Program variant_program(std::string header, std::string task, const RowVariant& 
 /// How a kernel's rows are quantized.
 struct RowQuantization {
   QuantizedFormat format;
-  bool exact = true;  ///< no quantized value may differ by a step
+  bool exact = true;     ///< no quantized value may differ by a step
+  bool bounded = false;  ///< an operand bounds the magnitudes that scales are made for
 
   bool groups() const { return format.group != 0; }  ///< scales have a dimension of groups
   /// Columns of a row that share a scale; 0: all of them.

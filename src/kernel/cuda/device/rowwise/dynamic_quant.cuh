@@ -91,10 +91,9 @@ struct Task {
         if constexpr (Q.format.asymmetric) atomicMax(p.range + 1, __float_as_uint(range.low));
       }
     } else {
-      const QuantizationParams scale =
-          quantization_params<Q.format>({__uint_as_float(p.range[0]), __uint_as_float(p.range[1])});
-      const Quantizer<Q.format, Q.exact> quantizer(scale);
       const QuantizedRow<Q> out(p.out, coord);
+      const QuantizationParams scale = out.params_of({__uint_as_float(p.range[0]), __uint_as_float(p.range[1])});
+      const Quantizer<Q.format, Q.exact> quantizer(scale);
       if (coord.active)
         row.each(
             [&](int, int64_t column, const Values& v) { store_vector(out.values + column, quantizer.quantize(v)); });

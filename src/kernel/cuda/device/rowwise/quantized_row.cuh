@@ -45,12 +45,19 @@ struct QuantizedRow {
   Element<Q.format.dtype>* values;
   float* scale;
   int32_t* zero_point;
+  const float* bound;
 
   template <class Coord>
   CERMET_DEVICE QuantizedRow(const QuantizedRows& out, const Coord& coord)
       : values(coord.template of<Element<Q.format.dtype>>(out.values)),
         scale(coord.template of<float>(out.scale)),
-        zero_point(Q.format.asymmetric ? coord.template of<int32_t>(out.zero_point) : nullptr) {}
+        zero_point(Q.format.asymmetric ? coord.template of<int32_t>(out.zero_point) : nullptr),
+        bound(out.bound) {}
+
+  CERMET_DEVICE QuantizationParams params_of(ValueRange range) const {
+    if constexpr (Q.format.bounded) range.high = range.high > *bound ? *bound : range.high;
+    return quantization_params<Q.format>(range);
+  }
 
   CERMET_DEVICE void store_scale(int group, QuantizationParams s) const {
     scale[group] = s.scale;
@@ -77,7 +84,7 @@ CERMET_DEVICE void quantize_whole(Row& row, const QuantizedRow<Q>& out, bool act
   ValueRange range;
   if constexpr (Row::plain && !Q.format.asymmetric) range.high = row.raw->magnitude(row.partition);
   else range = thread_range<Q.format>(row);
-  const QuantizationParams scale = quantization_params<Q.format>(row_range<Q.format>(range, reduce));
+  const QuantizationParams scale = out.params_of(row_range<Q.format>(range, reduce));
   const Quantizer<Q.format, Q.exact> quantizer(scale);
   if (!active) return;
   row.forget_values();
@@ -101,7 +108,7 @@ CERMET_DEVICE void quantize_groups_in_registers(Row& row, const QuantizedRow<Q>&
 #pragma unroll
       for (int k = 0; k < width; ++k) widen<Q.format>(range, v[k]);
     }
-    const QuantizationParams scale = quantization_params<Q.format>(lanes_range<Q.format, lanes>(range));
+    const QuantizationParams scale = out.params_of(lanes_range<Q.format, lanes>(range));
     const Quantizer<Q.format, Q.exact> quantizer(scale);
     if (!inside || !active) continue;
     store_vector(out.values + column, quantizer.quantize(v));
@@ -124,7 +131,7 @@ CERMET_DEVICE void quantize_groups_from_memory(Row& row, const QuantizedRow<Q>& 
 #pragma unroll
       for (int k = 0; k < width; ++k) widen<Q.format>(range, v[k]);
     }
-    const QuantizationParams scale = quantization_params<Q.format>(lanes_range<Q.format, 32>(range));
+    const QuantizationParams scale = out.params_of(lanes_range<Q.format, 32>(range));
     const Quantizer<Q.format, Q.exact> quantizer(scale);
     for (int64_t column = begin + lane * width; column < end; column += 32 * width) {
       row.load(0, column, v);

@@ -48,6 +48,7 @@ struct RowDims {
 
 struct QuantizedRows {
   RowOperand values, scale, zero_point;  ///< quantized values [.., length]; scale and zero point [..] or [.., groups]
+  const float* bound;                    ///< of the magnitudes that scales are made for, where there is one
 };
 
 namespace row_region {

@@ -10,7 +10,9 @@ struct QuantizedFormat {
   DType dtype = DType::i8;
   bool wide = false;  ///< int8 scale is absmax / 127.5
   bool asymmetric = false;
-  int group = 0;  ///< values along a row that share a scale; 0: all of it
+  int group = 0;              ///< values along a row that share a scale; 0: all of it
+  bool power_of_two = false;  ///< scales are rounded up to powers of two
+  bool bounded = false;       ///< scales are made for magnitudes up to a bound only: larger values saturate
 };
 
 struct QuantizationParams {
@@ -59,6 +61,13 @@ CERMET_DEVICE float quotient_by_constant(float x, float divisor) {
   return fmaf(fmaf(-q, divisor, x), reciprocal, q);
 }
 
+/// The least normal power of two that is not below a positive scale; 0, infinity and NaN stay.
+CERMET_DEVICE float power_of_two_above(float scale) {
+  const uint32_t bits = __float_as_uint(scale);
+  if (bits == 0 || bits >= 0x7f800000u || (bits >= 0x800000u && (bits & 0x7fffffu) == 0)) return scale;
+  return __uint_as_float((bits | 0x7fffffu) + 1);
+}
+
 template <QuantizedFormat F>
 CERMET_DEVICE QuantizationParams quantization_params(ValueRange range) {
   if constexpr (!F.asymmetric) {
@@ -66,7 +75,8 @@ CERMET_DEVICE QuantizationParams quantization_params(ValueRange range) {
                             : F.dtype == DType::f8_e5m2 ? 57344.0f
                             : F.wide                    ? 127.5f
                                                         : 127.0f;
-    return {quotient_by_constant(range.high, limit), 0};
+    const float scale = quotient_by_constant(range.high, limit);
+    return {F.power_of_two ? power_of_two_above(scale) : scale, 0};
   } else {
     const float scale = (range.high + range.low) / 255.0f, zero = rintf(-128.0f + range.low / scale);
     if (!(scale > 0) || zero != zero) return {scale, 0};
@@ -121,7 +131,7 @@ class Quantizer {
       return bytes(q);
     } else if constexpr (integers) {
 #pragma unroll
-      for (int k = 0; k < Width; ++k) q[k] = (F.wide ? fminf(quotient(q[k]), 127.0f) : quotient(q[k])) + round_shift;
+      for (int k = 0; k < Width; ++k) q[k] = limited(quotient(q[k])) + round_shift;
       return bytes(q);
     } else {
 #pragma unroll
@@ -141,6 +151,12 @@ class Quantizer {
     for (int k = 0; k < Width; ++k) values[k] = integers && !finite_ ? 0 : values[k] * factor_;
   }
 
+  /// What the low byte of an integer holds: without a bound no quotient is beyond it but one of 127.5.
+  static CERMET_DEVICE float limited(float q) {
+    if constexpr (F.bounded) q = fmaxf(q, -128.0f);
+    return F.wide || F.bounded ? fminf(q, 127.0f) : q;
+  }
+
   /// The residue of the reciprocal makes the first quotient one of the two neighbours of the exact one; Markstein's
   /// correction (1990) then rounds it.
   CERMET_DEVICE float quotient(float v) const {
@@ -149,15 +165,17 @@ class Quantizer {
       q = fmaf(v, reciprocal_, fmaf(v, residue_, 0.0f));
       q = fmaf(fmaf(-q, scale_, v), reciprocal_, q);
     }
+    if constexpr (F.bounded)
+      if (fabsf(v) == infinity()) q = v;
     if constexpr (F.asymmetric) q = __fadd_rn(q, zero_);
     return q;
   }
 
-  /// Quotients as fp8: none is an infinity, so pairs need no other code for those.
+  /// Quotients as fp8: none is an infinity, where there is no bound, so pairs need no other code for those.
   template <int Width>
   static CERMET_DEVICE Vector<Element<F.dtype>, Width> packed(const float (&q)[Width]) {
 #if CERMET_ARCH >= 890
-    if constexpr (Width % 2 == 0 && F.dtype != DType::i8) {
+    if constexpr (Width % 2 == 0 && F.dtype != DType::i8 && !F.bounded) {
       Vector<uint16_t, Width / 2> pairs;
 #pragma unroll
       for (int k = 0; k < Width; k += 2) {
