@@ -17,7 +17,7 @@ void reference(const ReferenceCall& call) {
     std::int64_t count = 0;
     for (std::int64_t i = 0; i < call.inputs[0].elements(); ++i) {
       const std::int64_t id = load_index(call.inputs[0], i);
-      check_index("expert_load", "0 (ids)", id, experts);
+      if (id >= 0) check_index("expert_load", "0 (ids)", id, experts);
       if (id == e) ++count;
     }
     store(call.outputs[0], e, static_cast<double>(count));
@@ -32,6 +32,10 @@ std::vector<Case> cases() {
   list.push_back({"one_expert", {CaseOperand{{DType::i32, {7}}, constant(0)}}, {{"experts", std::int64_t{1}}}});
   list.push_back(
       {"idle_experts", {CaseOperand{{DType::i32, {5, 2}}, integers(3, 4)}}, {{"experts", std::int64_t{100}}}});
+  for (DType t : {DType::i32, DType::i64})
+    list.push_back({fmt::format("padding_{}", name_of(t)),
+                    {CaseOperand{{t, {40, 2}}, integers(-3, 7), 1}},
+                    {{"experts", std::int64_t{8}}}});
   list.push_back({"no_tokens", {CaseOperand{{DType::i32, {0, 2}}}}, {{"experts", std::int64_t{3}}}});
   return list;
 }
@@ -42,7 +46,10 @@ OpSpec define() {
   return {
       .category = "Mixture of experts",
       .summary = "Tokens that each expert gets, for balance",
-      .semantics = "counts[e] = number of elements of ids that equal e. An id outside [0, experts) is an error.",
+      .semantics =
+          "counts[e] = number of elements of ids that equal e. Negative ids are padding, or experts that others have; "
+          "an "
+          "id from experts on is an error.",
       .inputs = {{"ids", dtypes::index, "[..]", "experts of the tokens, as topk_gating gives them",
                   Mapping::many_to_many}},
       .outputs = {{"counts", {DType::i32}, "[E]", "tokens per expert"}},

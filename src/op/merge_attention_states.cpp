@@ -21,7 +21,11 @@ void reference(const ReferenceCall& call) {
   const std::int64_t tokens = o.shape[0], heads = o.shape[1], size = o.shape[2];
   for (std::int64_t t = 0; t < tokens; ++t)
     for (std::int64_t head = 0; head < heads; ++head) {
-      const double a = load(call.inputs[lse1], head * tokens + t), b = load(call.inputs[lse2], head * tokens + t);
+      const auto logarithm = [&](std::size_t lse) {  // +inf is also how a state without keys is marked
+        const double given = load(call.inputs[lse], head * tokens + t);
+        return given == INFINITY ? -INFINITY : given;
+      };
+      const double a = logarithm(lse1), b = logarithm(lse2);
       const bool empty = a == -INFINITY && b == -INFINITY;
       const double top = b > a || std::isnan(b) ? b : a;  // NaN where either is
       const double wa = empty ? 0 : std::exp(a - top), wb = empty ? 0 : std::exp(b - top),
@@ -59,6 +63,8 @@ std::vector<Case> cases() {
   add("far_apart", DType::f32, DType::f32, {6, 2, 8}, {}, normal(80), normal(80));
   add("empty_states", DType::f32, DType::f32, {4, 2, 8}, {}, values({-INFINITY, 1, -INFINITY}),
       values({-INFINITY, -INFINITY, 2}));
+  add("empty_states_of_plus_infinity", DType::f32, DType::f32, {5, 2, 8}, {},
+      values({INFINITY, 1, -INFINITY, INFINITY, INFINITY}), values({INFINITY, INFINITY, 2, -INFINITY, 3}));
   add("empty_state_holds_nan", DType::f32, DType::f32, {4, 2, 8}, {}, values({1}), values({-INFINITY}));
   list.back().inputs[o2]->fill = constant(NAN);
   add("nan_lse", DType::f32, DType::f32, {2, 2, 8}, {}, values({NAN, 1, 2, 3}), values({1, NAN, 2, 3}));
@@ -77,8 +83,9 @@ OpSpec define() {
           "w1 = exp(lse1 - max), w2 = exp(lse2 - max) with max the larger of the two; o = (w1 o1 + w2 o2) / (w1 + w2); "
           "lse = max + log(w1 + w2), float32, o "
           "rounded once. "
-          "lse = -inf marks a state without keys: its o is not read into the result; two such states give o = 0 and "
-          "lse = -inf. "
+          "lse = -inf, or +inf, as some kernels write it, marks a state without keys: its o is not read into the "
+          "result; "
+          "two such states give o = 0 and lse = -inf. "
           "States of queries with sinks count the sink twice unless only one of them has it.",
       .inputs = {{"o1", dtypes::real, "[T, Hq, Dv]", "attention over the first keys", Mapping::one_to_one},
                  {"lse1", {DType::f32}, "[Hq, T]", "log of its denominators", Mapping::one_to_many},

@@ -14,7 +14,8 @@ std::vector<TensorType> infer(const Problem& p) {
   if (p.has(1)) expect_dims(p, 1, {experts}, "experts of logits");
   check_gating(p, experts);
   const std::int64_t k = p.attributes.integer("k");
-  return {{DType::f32, {dim_of(p, 0, 0), k}}, {DType::i32, {dim_of(p, 0, 0), k}}};
+  return {{DType::f32, {dim_of(p, 0, 0), k}},
+          {dtype_attribute(p, "index_dtype", DType::i32, dtypes::index), {dim_of(p, 0, 0), k}}};
 }
 
 /// Ids of the `count` largest keys in descending order; of equal keys the lower id comes first.
@@ -132,6 +133,9 @@ std::vector<Case> cases() {
   add("infinite", {DType::f32, {2, 6}}, 3, {}, values({1, INFINITY, 2, -INFINITY, 3, 4, 1, 2, -INFINITY, 4, 5, 6}));
   add("no_score", {DType::f32, {2, 6}}, 3, {{"score", sigmoid}}, constant(-INFINITY));
   add("no_tokens", {DType::f32, {0, 6}}, 3);
+  add("wide_ids", {DType::bf16, {9, 32}}, 4, {{"index_dtype", "i64"}});
+  add("wide_ids_of_many_experts", {DType::f32, {3, 1500}}, 5,
+      {{"index_dtype", "i64"}, {"groups", four}, {"topk_groups", two}});
   return list;
 }
 
@@ -156,8 +160,13 @@ OpSpec define() {
       .inputs = {{"logits", dtypes::real, "[T, E]", "output of the router", Mapping::many_to_many},
                  {"bias", dtypes::real, "[E]", "added for the choice", Mapping::one_to_many, true}},
       .outputs = {{"weights", {DType::f32}, "[T, k]", "weights of the chosen experts"},
-                  {"ids", {DType::i32}, "[T, k]", "the chosen experts, best first"}},
-      .attributes = gating_attributes(),
+                  {"ids", dtypes::index, "[T, k]", "the chosen experts, best first"}},
+      .attributes =
+          [] {
+            auto attributes = gating_attributes();
+            attributes.push_back({"index_dtype", std::string("i32"), "element type of ids", {"i32", "i64"}});
+            return attributes;
+          }(),
       .infer = infer,
       .reference = reference,
       .operations =

@@ -48,11 +48,12 @@ def gate(logits, bias=None, k=1, score='softmax', renormalize=True, groups=1, to
 
 
 def topk_gating(c, logits, bias=None, units=40, **attributes):
-    pairs = [gate(row.tolist(), bias and bias.array, **attributes) for row in logits.array]
+    settings = {n: v for n, v in attributes.items() if n in GATING}
+    pairs = [gate(row.tolist(), bias and bias.array, **settings) for row in logits.array]
     k = attributes.get('k', 1)
     shape = (logits.shape[0], k)
     weights, ids = [w for p in pairs for w in p[0]], [i for p in pairs for i in p[1]]
-    c.add('topk_gating', [logits] + ([bias] if bias else []), [exact('f32', weights, shape), Tensor('i32', ids, shape)], [units, 0], [2.0 ** -140, 0], **attributes)
+    c.add('topk_gating', [logits] + ([bias] if bias else []), [exact('f32', weights, shape), Tensor(attributes.get('index_dtype', 'i32'), ids, shape)], [units, 0], [2.0 ** -140, 0], **attributes)
 
 
 def choices(c, draw):
@@ -107,6 +108,7 @@ def permutations(c, draw):
         c.add('expert_load', [ids], [Tensor('i32', [ids.values.count(e) for e in range(6)])], experts=6)
     c.add('moe_permute', [Tensor('f32', [[1, 2]]), Tensor('i32', [[0, 0]])], [Tensor('f32', [[1, 2], [1, 2]]), Tensor('i32', [0, 2]), Tensor('i32', [[0, 1]])])
     c.add('expert_load', [Tensor('i32', [], (0, 2))], [Tensor('i32', [0])])
+    c.add('expert_load', [Tensor('i64', [[1, -1, 3], [-7, 1, 0]])], [Tensor('i32', [1, 2, 0, 1])], experts=4)
     c.add('moe_permute', [Tensor('f32', [], (0, 2)), Tensor('i32', [], (0, 3))], [Tensor('f32', [], (0, 2)), Tensor('i32', [0, 0, 0]), Tensor('i32', [], (0, 3))], experts=2)
     for rows_type, residual_type, out in (('f32', None, {}), ('bf16', 'f32', {}), ('f16', 'bf16', {'out_dtype': 'f32'}), ('f32', 'f16', {'out_dtype': 'bf16'}), ('bf16', None, {'out_dtype': 'f16'})):
         rows, weights = draw.normal(rows_type, (6, 19)), draw.normal('f32', (3, 2))
@@ -231,4 +233,5 @@ def cases():
     choices(c, draw)
     permutations(c, draw)
     mixtures(c, draw)
+    topk_gating(c, Draw(19).normal('f32', (3, 20)), k=4, index_dtype='i64')
     return c

@@ -31,7 +31,11 @@ struct Merged {
   float weight1, weight2, lse;
 };
 
-Merged merge(float a, float b) {
+/// The logarithm of a denominator; +inf is also how a state without keys is marked.
+float logarithm(float lse) { return lse == INFINITY ? -INFINITY : lse; }
+
+Merged merge(float lse1, float lse2) {
+  const float a = logarithm(lse1), b = logarithm(lse2);
   if (a == -INFINITY && b == -INFINITY) return {0, 0, -INFINITY};
   const float top = b > a || std::isnan(b) ? b : a;
   const float wa = std::exp(a - top), wb = std::exp(b - top);

@@ -93,7 +93,8 @@ void drop_groups(const Gating& g, const Scratch& s) {
     if (s.group_keys[i] != 0) std::fill_n(s.keys + i * size, size, 0u);
 }
 
-void gate_row(const Gating& g, const Scratch& s, bool has_bias, float* weights, std::int32_t* ids) {
+template <class Id>
+void gate_row(const Gating& g, const Scratch& s, bool has_bias, float* weights, Id* ids) {
   const auto count = static_cast<std::size_t>(g.experts);
   if (g.softmax) HWY_DYNAMIC_DISPATCH(softmax_scores)(s.logits, s.scores, count);
   else HWY_DYNAMIC_DISPATCH(sigmoid_scores)(s.logits, s.scores, count);
@@ -104,7 +105,7 @@ void gate_row(const Gating& g, const Scratch& s, bool has_bias, float* weights, 
   for (std::int64_t j = 0; j < g.k; ++j) {
     const std::int64_t best = first_largest(s.keys, g.experts);
     s.keys[best] = 0;
-    ids[j] = static_cast<std::int32_t>(best);
+    ids[j] = static_cast<Id>(best);
     weights[j] = s.scores[best];
     sum += weights[j];
   }
@@ -126,6 +127,7 @@ void launch(const LaunchArgs& args, const Gating& g) {
   const Rows from(logits), weights(args.outputs[0]), ids(args.outputs[1]);
   const RunConverter convert = real_converter(logits.dtype, DType::f32);
   const std::int64_t tokens = from.count();
+  const bool wide_ids = args.outputs[1].dtype == DType::i64;
   const int threads = tokens * g.experts * (g.k + scratch_arrays) < worth_threads ? 1 : args.pool->size();
   const auto body = [&](int thread) {
     const Scratch s = scratch_at(args.workspace, g.experts, thread);
@@ -134,8 +136,9 @@ void launch(const LaunchArgs& args, const Gating& g) {
                                                        reinterpret_cast<std::byte*>(s.bias), g.experts);
     for (std::int64_t t = tokens * thread / threads; t < tokens * (thread + 1) / threads; ++t) {
       convert(from.row(t), reinterpret_cast<std::byte*>(s.logits), g.experts);
-      gate_row(g, s, args.has(1), reinterpret_cast<float*>(weights.row(t)),
-               reinterpret_cast<std::int32_t*>(ids.row(t)));
+      auto* const chosen = reinterpret_cast<float*>(weights.row(t));
+      if (wide_ids) gate_row(g, s, args.has(1), chosen, reinterpret_cast<std::int64_t*>(ids.row(t)));
+      else gate_row(g, s, args.has(1), chosen, reinterpret_cast<std::int32_t*>(ids.row(t)));
     }
   };
   if (threads == 1) return body(0);

@@ -13,6 +13,7 @@ void count_tokens(const LaunchArgs& args) {
   auto* counts = args.outputs[0].as<std::int32_t>();
   std::fill_n(counts, experts, 0);
   for (std::int64_t i = 0; i < ids.count(); ++i) {
+    if (ids[i] < 0) continue;
     check_index("expert_load", "0 (ids)", ids[i], experts);
     ++counts[ids[i]];
   }

@@ -15,6 +15,7 @@ gating::Config gating_config(const Problem& p, int threads) {
   const Attributes& a = p.attributes;
   return {.logits = p.input(0).dtype,
           .bias = p.has(1) ? p.input(1).dtype : DType::f32,
+          .ids = p.outputs[1].dtype,
           .experts = static_cast<int>(p.size(0, 1)),
           .k = static_cast<int>(a.integer("k")),
           .groups = static_cast<int>(a.integer("groups")),
@@ -32,7 +33,7 @@ gating::Params gating_params(const TensorView& logits, const TensorView* bias, c
   return {.logits = logits.data,
           .bias = bias ? bias->data : nullptr,
           .weights = weights.as<float>(),
-          .ids = ids ? ids->as<std::int32_t>() : nullptr,
+          .ids = ids ? ids->data : nullptr,
           .tokens = logits.shape[0],
           .logits_stride = logits.strides[0],
           .weights_stride = weights.strides[0],

@@ -16,6 +16,12 @@ struct Task {
     return weight * to_float((static_cast<const Element<T>*>(s.o) + token * s.token_stride + head * s.head_stride)[d]);
   }
 
+  /// The logarithm of a denominator; +inf is also how a state without keys is marked.
+  static CERMET_DEVICE float logarithm(const State& s, int64_t token, int head) {
+    const float lse = s.lse[head * s.lse_stride + token];
+    return lse == infinity() ? -infinity() : lse;
+  }
+
   template <class Team>
   static __device__ void run(const Params& p, uint32_t item, Team team, char*) {
     using Out = Element<C.out>;
@@ -23,7 +29,7 @@ struct Task {
     if (row >= p.rows) return;
     const int64_t token = row / p.heads;
     const int head = static_cast<int>(row % p.heads), lane = static_cast<int>(lane_index());
-    const float a = p.a.lse[head * p.a.lse_stride + token], b = p.b.lse[head * p.b.lse_stride + token];
+    const float a = logarithm(p.a, token, head), b = logarithm(p.b, token, head);
     const bool empty = a == -infinity() && b == -infinity();
     const float top = b > a || b != b ? b : a;  // NaN where either is
     const float wa = empty ? 0.0f : expf(a - top), wb = empty ? 0.0f : expf(b - top), sum = empty ? 1.0f : wa + wb;

@@ -230,7 +230,7 @@ struct Task {
       float w = weight[s];
       if (C.renormalize) w = sum == 0 ? 0.0f : w / sum;
       p.weights[token * p.weights_stride + j] = w * p.scale;
-      if (keep_ids || p.ids != nullptr) p.ids[token * p.ids_stride + j] = id[s];
+      if (keep_ids || p.ids != nullptr) static_cast<Element<C.ids>*>(p.ids)[token * p.ids_stride + j] = id[s];
     }
   }
 

@@ -10,16 +10,16 @@ enum class DType : uint8_t;  // base/dtype.hpp on the host, types.cuh on the dev
 namespace cermet::gating {
 
 struct Config {
-  DType logits = {}, bias = {};
+  DType logits = {}, bias = {}, ids = {};
   int experts = 1, k = 1, groups = 1, topk_groups = 1;
   bool softmax = true, renormalize = false, top2 = false, has_bias = false;
   int threads = 32;
 
   template <class Visit>
   constexpr void fields(Visit&& visit) const {
-    visit("logits", logits), visit("bias", bias), visit("experts", experts), visit("k", k), visit("groups", groups);
-    visit("topk_groups", topk_groups), visit("softmax", softmax), visit("renormalize", renormalize);
-    visit("top2", top2), visit("has_bias", has_bias), visit("threads", threads);
+    visit("logits", logits), visit("bias", bias), visit("ids", ids), visit("experts", experts), visit("k", k);
+    visit("groups", groups), visit("topk_groups", topk_groups), visit("softmax", softmax);
+    visit("renormalize", renormalize), visit("top2", top2), visit("has_bias", has_bias), visit("threads", threads);
   }
 };
 
@@ -27,7 +27,7 @@ struct Params {
   const void* logits;
   const void* bias;  ///< null: none
   float* weights;
-  int32_t* ids;  ///< null: not wanted
+  void* ids;  ///< null: not wanted
   int64_t tokens;
   int64_t logits_stride, weights_stride, ids_stride;  ///< of rows, in elements
   float scale;

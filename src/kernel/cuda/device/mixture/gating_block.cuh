@@ -94,8 +94,8 @@ struct BlockTask {
     Group group(team, s.group);
     const Row row = make_row(p, token, team, s);
     if constexpr (C.groups > 1) choose_groups(row, team, group, s);
-    float* weights = p.weights + token * p.weights_stride;  // [k]
-    int32_t* ids = p.ids + token * p.ids_stride;            // [k]
+    float* weights = p.weights + token * p.weights_stride;                             // [k]
+    Element<C.ids>* ids = static_cast<Element<C.ids>*>(p.ids) + token * p.ids_stride;  // [k]
     uint64_t last = ~uint64_t{0};
     float sum = 0;
     for (int j = 0; j < C.k; ++j) {
