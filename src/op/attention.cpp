@@ -23,7 +23,8 @@ Scores score(const ReferenceCall& call, const AttentionSettings& s, const Refere
   if (keys.changed) scores.each.resize(scores.value.size());
   for (std::int64_t j = 0; j < keys.count; ++j) {
     const std::int64_t distance = keys.position - j;
-    if ((s.causal && distance < 0) || (s.window > 0 && std::abs(distance) >= s.window)) continue;
+    if (s.causal && distance < 0) continue;
+    if (s.window > 0 && (distance >= s.window || -distance >= s.window_after)) continue;
     double dot = 0, terms = 0;
     for (std::int64_t d = 0; d < head_size; ++d) {
       const double product = load(call.inputs[0], query.q_index + d * query.q_step) * keys.key(j, d);
@@ -70,6 +71,8 @@ void check_attributes(const Problem& p) {
     if (!(p.attributes.number(name) >= 0) || std::isinf(p.attributes.number(name)))
       bad_attribute(p, name, "a finite number, not negative");
   if (p.attributes.integer("window") < 0) bad_attribute(p, "window", "a number of keys, or 0");
+  for (const char* name : {"window_left", "window_right"})
+    if (p.attributes.integer(name) < -1) bad_attribute(p, name, "a number of keys, or -1");
 }
 
 }  // namespace
@@ -78,6 +81,10 @@ std::vector<AttributeSpec> attention_attributes() {
   return {{"scale", 0.0, "factor of the dot products; 0 means 1 / sqrt(D)"},
           {"causal", true, "a query sees no key behind its own position"},
           {"window", std::int64_t{0}, "a query sees only keys less than this many positions away; 0 means all"},
+          {"window_left", std::int64_t{-1},
+           "keys before its own position that a query sees; -1 means as many as window says"},
+          {"window_right", std::int64_t{-1},
+           "keys after its own position that a query sees; -1 means as many as window says"},
           {"softcap", 0.0, "scores become softcap * tanh(score / softcap); 0 means they stay"},
           {"out_dtype", std::string(), "element type of o; that of q where empty, bf16 for queries of 8 bits"},
           {"strict", false,
@@ -93,6 +100,12 @@ AttentionSettings::AttentionSettings(const Attributes& a, std::int64_t head_size
       causal(a.flag("causal")),
       return_lse(a.flag("return_lse")) {
   if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(head_size));
+  const std::int64_t left = a.integer("window_left"), right = a.integer("window_right");
+  if (window == 0 && left < 0 && right < 0) return;
+  constexpr std::int64_t all = std::int64_t{1} << 40;  // no sequence is as long
+  const std::int64_t both = window > 0 ? window : all;
+  window = left < 0 ? both : std::min(all, left + 1);
+  window_after = right < 0 ? both : std::min(all, right + 1);
 }
 
 std::int64_t constant_dim(const Problem& p, std::size_t operand, int axis, std::int64_t low, std::int64_t high) {

@@ -16,9 +16,10 @@ std::vector<AttributeSpec> attention_attributes();
 
 /// The same, read. Kernels keep it from bind to launch.
 struct AttentionSettings {
-  double scale;         ///< factor of q . k; 1 / sqrt(D) where the attribute is 0
-  double softcap;       ///< 0: none
-  std::int64_t window;  ///< 0: none
+  double scale;                   ///< factor of q . k; 1 / sqrt(D) where the attribute is 0
+  double softcap;                 ///< 0: none
+  std::int64_t window;            ///< keys that a query sees up to its own position, with that; 0: no windows
+  std::int64_t window_after = 0;  ///< with a window: keys that it sees from its own position on, with that
   bool causal, return_lse;
   AttentionSettings(const Attributes& attributes, std::int64_t head_size);
 };

@@ -106,6 +106,8 @@ void add_variants(std::vector<Case>& list) {
   list.push_back(make_case("no_queries", {.tokens = 0, .keys = 9}));
   list.push_back(make_case("window", {.tokens = 90, .keys = 90}, {{"window", window(5)}}));
   list.push_back(make_case("window_all", {.tokens = 40, .keys = 90}, {{"window", window(20)}, {"causal", false}}));
+  list.push_back(make_case("window_uneven", {.tokens = 40, .keys = 90},
+                           {{"window_left", window(20)}, {"window_right", window(5)}, {"causal", false}}));
   list.push_back(make_case("softcap_scale", {}, {{"softcap", 3.0}, {"scale", 1.5}, {"return_lse", true}}));
   list.push_back(make_case("sinks_alibi", {}, {{"return_lse", true}, {"out_dtype", "f16"}}));
   list.back().inputs[sinks] = CaseOperand{{DType::f32, {4}}, normal(2)};
@@ -241,6 +243,9 @@ void add_copies(std::vector<Case>& list) {
       {{"window", std::int64_t{64}}, {"return_lse", true}});
   add("windows_all", {.tokens = 250, .keys = 250, .heads = 1, .kv_heads = 1, .d = 128, .dv = 128, .dtype = DType::f16},
       {{"window", std::int64_t{81}}, {"causal", false}});
+  add("windows_uneven",
+      {.tokens = 250, .keys = 250, .heads = 1, .kv_heads = 1, .d = 128, .dv = 128, .dtype = DType::f16},
+      {{"window_left", std::int64_t{70}}, {"window_right", std::int64_t{3}}, {"causal", false}});
   add("one_key", {.tokens = 3, .keys = 1, .heads = 4, .kv_heads = 1, .d = 64, .dv = 64, .dtype = DType::bf16},
       {{"return_lse", true}});
   add("float_result", {.tokens = 40, .keys = 100, .heads = 2, .kv_heads = 2, .d = 80, .dv = 80, .dtype = DType::bf16},
@@ -294,7 +299,7 @@ OpSpec define() {
           "last key (bottom-right alignment): query "
           "i of m sees key j of n at "
           "distance (n - m + i) - j. Everything else is as in incre_flash_attention: heads in groups, scale, softcap, "
-          "alibi, causal, window, sinks, lse, and "
+          "alibi, causal, windows, sinks, lse, and "
           "the queries that see no key "
           "(with causal, the first m - n where there are fewer keys than queries), which give o = 0 and lse = -inf. "
           "Operands of rank 4 hold a batch of "

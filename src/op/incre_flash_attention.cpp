@@ -36,9 +36,10 @@ double cached(const ReferenceCall& call, std::size_t which, const KvCacheAxes& a
   const double element = load(call.inputs[which], row.first + d * row.step);
   const std::size_t scale = which - k_cache + k_scale;
   if (!call.has(scale)) return element;
-  const bool per_head = call.inputs[scale].shape.rank() == 1;
-  return element * load(call.inputs[scale],
-                        per_head ? head : cache_row(keys, axes, block, token % size, head).first / keys.shape[3]);
+  const bool per_head = call.inputs[scale].shape.rank() < 3;
+  return element *
+         load(call.inputs[scale], per_head ? head * head_scale_step(call.inputs[scale])
+                                           : cache_row(keys, axes, block, token % size, head).first / keys.shape[3]);
 }
 
 struct Span {
@@ -102,8 +103,8 @@ OpSpec define() {
           "block_size], row j % block_size. Query "
           "head h reads "
           "key-value head h / (Hq / heads). The query at position i sees the keys j < context_lens[b], with causal "
-          "only j <= i, with a window only |i - j| < "
-          "window. "
+          "only j <= i, with a window only |i - j| < window; window_left and window_right, where given, take the "
+          "window's place on their side: i - j <= window_left and j - i <= window_right. "
           "score = scale * (q . k), then softcap * tanh(score / softcap), then - alibi[h] * |i - j|; o = sum_j "
           "exp(score_j) v_j / (sum_j exp(score_j) + "
           "exp(sinks[h])), float32 "
@@ -123,23 +124,19 @@ OpSpec define() {
            {"k_cache", kv_cache_dtypes, "[blocks, heads, block, D]", "paged keys", Mapping::many_to_many},
            {"v_cache", kv_cache_dtypes, "[blocks, heads, block, Dv]", "paged values, or in columns",
             Mapping::many_to_many},
-           {"block_tables", {DType::i32}, "[B, P]", "blocks of each sequence", Mapping::barrier},
-           {"context_lens", {DType::i32}, "[B]", "tokens of each sequence, 0 to P * block", Mapping::barrier},
-           {"query_starts",
-            {DType::i32},
-            "[B + 1]",
-            "where the queries of each sequence begin; from 0 to T",
-            Mapping::barrier,
-            true},
+           {"block_tables", dtypes::index, "[B, P]", "blocks of each sequence", Mapping::barrier},
+           {"context_lens", dtypes::index, "[B]", "tokens of each sequence, 0 to P * block", Mapping::barrier},
+           {"query_starts", dtypes::index, "[B + 1]", "where the queries of each sequence begin; from 0 to T",
+            Mapping::barrier, true},
            {"k_scale",
             {DType::f32},
-            "[heads] or [blocks, heads, block]",
-            "scales of an int8 or fp8 cache, per head or per token",
+            "[], [heads] or [blocks, heads, block]",
+            "scales of an int8 or fp8 cache: one, per head or per token",
             Mapping::one_to_many,
             true},
            {"v_scale",
             {DType::f32},
-            "[heads] or [blocks, heads, block]",
+            "[], [heads] or [blocks, heads, block]",
             "scales of the values",
             Mapping::one_to_many,
             true},

@@ -175,6 +175,9 @@ void add_tiles(std::vector<Case>& list) {
     add("padding", {40, 13, 0, 0}, {1, 3, 1, 5}, {{"return_lse", true}});
     add("prefill_padding", {40, 130, 0}, {40, 2, 90}, {{"return_lse", true}});
     add("prefill_all", {70, 20}, {70, 20}, {{"causal", false}});
+    add("prefill_uneven_window", {90, 20}, {70, 20},
+        {{"causal", false}, {"window_left", std::int64_t{37}}, {"window_right", std::int64_t{9}}});
+    add("decode_left", {50, 9, 300}, {}, {{"window_left", std::int64_t{19}}});
     add_bias("prefill_bias", {40, 130}, {40, 70});
     add("prefill_nan", {50}, {50});
     spoil(s.block * s.kv_heads + 5);
@@ -217,6 +220,11 @@ void add_copies(std::vector<Case>& list) {
   s = {
       .heads = 4, .kv_heads = 2, .d = 64, .dv = 64, .block = 16, .q = DType::f16, .cache = DType::f16, .aligned = true};
   add("strict", {150, 90}, {40, 20}, {{"strict", true}});
+  add("uneven_window", {300}, {90},
+      {{"causal", false}, {"window_left", std::int64_t{60}}, {"window_right", std::int64_t{20}}});
+  s.block = 512;
+  add("block512", {700, 9}, {90, 9});
+  s.block = 16;
   add("freed", {300}, {40}, {{"window", std::int64_t{50}}});
   std::vector<double>& pages = list.back().inputs[block_tables]->fill.values;
   std::fill(pages.begin(), pages.begin() + (300 - 40 - 49) / s.block, -1);
@@ -460,10 +468,29 @@ void add_variants(std::vector<Case>& list) {
   list.push_back(make_case("window", {}, {50, 9, 70}, {20, 9, 1}, {{"window", std::int64_t{7}}}));
   list.push_back(make_case("window_all", {}, {50, 9}, {20, 2}, {{"window", std::int64_t{12}}, {"causal", false}}));
   list.push_back(make_case("window_decode", {}, {50, 9, 7, 100}, {}, {{"window", std::int64_t{8}}}));
+  const AttributeValue all(false), few(std::int64_t{4}), more(std::int64_t{11}), none(std::int64_t{0});
+  list.push_back(make_case("window_uneven", {}, {50, 9}, {20, 9},
+                           {{"window_left", more}, {"window_right", few}, {"causal", all}, {"return_lse", true}}));
+  list.push_back(make_case("window_right", {}, {50, 9}, {20, 9}, {{"window_right", none}, {"causal", all}}));
+  list.push_back(make_case("window_left", {}, {50, 9}, {20, 9}, {{"window_left", few}, {"window", more}}));
+  list.push_back(make_case("window_left_decode", {}, {50, 9, 100}, {}, {{"window_left", more}}));
   list.push_back(make_case("softcap", {}, contexts, queries, {{"softcap", 2.5}}));
   list.push_back(make_case("scale_lse", {}, contexts, queries, {{"scale", 0.7}, {"return_lse", true}}));
   list.push_back(make_case("sinks", {}, {13, 0, 40}, {}, {{"return_lse", true}}));
   list.back().inputs[sinks] = CaseOperand{{DType::f32, {4}}, normal(2)};
+  list.push_back(make_case("block_of_many", {.block = 1000}, {1300, 9}, {20, 2}, {{"layout", "nhd"}}));
+  for (const std::vector<std::size_t>& wide :
+       {std::vector<std::size_t>{block_tables, context_lens, query_starts}, {block_tables}, {context_lens}}) {
+    list.push_back(make_case(fmt::format("wide_indices_{}", wide.size() == 1 ? std::to_string(wide[0]) : "all"), {},
+                             contexts, queries, {{"return_lse", true}}));
+    for (const std::size_t operand : wide) list.back().inputs[operand]->type.dtype = DType::i64;
+  }
+  for (const DType cache : {DType::i8, DType::f8_e4m3}) {
+    list.push_back(make_case(fmt::format("one_scale_{}", name_of(cache)), {.cache = cache}, contexts, queries));
+    add_scales(list.back(), false);
+    for (const std::size_t scale : {k_scale, v_scale})
+      list.back().inputs[scale]->type.dims = cache == DType::i8 ? Dims{} : Dims{1};
+  }
   list.push_back(make_case("alibi", {}, contexts, queries));
   list.back().inputs[alibi] = CaseOperand{{DType::f32, {4}}, uniform(0.01, 0.5)};
   list.push_back(make_case("nhd", {}, contexts, queries, {{"layout", "nhd"}}));

@@ -7,6 +7,8 @@
 namespace cermet {
 namespace {
 
+constexpr std::int64_t largest_block = 65536;
+
 void check_scale(const Problem& p, std::size_t k_cache, std::size_t scale, const KvCacheAxes& axes) {
   const DType dtype = p.input(k_cache).dtype;
   if (!p.has(scale)) {
@@ -16,8 +18,9 @@ void check_scale(const Problem& p, std::size_t k_cache, std::size_t scale, const
   if (dtypes::real.contains(dtype))
     bad_operand(p, scale, fmt::format("nothing, because the cache is {}", name_of(dtype)), p.input(scale).to_string());
   const Dims& dims = p.input(k_cache).dims;
-  if (p.input(scale).rank() == 1)
-    expect_dim(p, scale, 0, dims[static_cast<std::size_t>(axes.heads)], "the cache's heads");
+  const int rank = p.input(scale).rank();
+  if (rank == 0 || (rank == 1 && p.input(scale).dims[0] == Dim(1))) return;  // one for all heads
+  if (rank == 1) expect_dim(p, scale, 0, dims[static_cast<std::size_t>(axes.heads)], "the cache's heads");
   else expect_dims(p, scale, {dims[0], dims[1], dims[2]}, "those of k_cache without the last");
 }
 
@@ -59,8 +62,8 @@ void check_kv_cache(const Problem& p, std::size_t k_cache, std::size_t scale) {
     expect_dim(p, v_cache, axis, dim_of(p, k_cache, axis), "that of k_cache");
   expect_dtype(p, v_cache, p.input(k_cache).dtype, "that of k_cache");
   const Dim block = dim_of(p, k_cache, axes.block);
-  if (!block.is_constant() || block.constant() < 1 || block.constant() > 256)
-    bad_operand(p, k_cache, "a block size of 1 to 256",
+  if (!block.is_constant() || block.constant() < 1 || block.constant() > largest_block)
+    bad_operand(p, k_cache, fmt::format("a block size of 1 to {}", largest_block),
                 fmt::format("{} in {}", block.to_string(), p.input(k_cache).to_string()));
   if (columns) check_columns(p, v_cache, axes, block);
   check_scale(p, k_cache, scale, axes);

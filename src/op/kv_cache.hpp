@@ -27,6 +27,9 @@ struct CacheRow {
 CacheRow cache_row(const TensorView& cache, const KvCacheAxes& axes, std::int64_t block, std::int64_t row,
                    std::int64_t head);
 
+/// From one head's scale to the next: 0 where all heads have one.
+inline std::int64_t head_scale_step(const TensorView& scales) { return scales.elements() == 1 ? 0 : 1; }
+
 /// The attribute `layout` of operators on a cache.
 AttributeSpec kv_cache_layout_attribute();
 

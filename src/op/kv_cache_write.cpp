@@ -67,7 +67,8 @@ void write_tokens(const ReferenceCall& call, std::size_t which) {
             axes.heads == 1 ? (slot / block * heads + head) * block + slot % block : slot * heads + head;
         store(call.outputs[2 + which], at, scale);
       } else if (scaled) {
-        scale = static_cast<float>(load(call.inputs[k_scale + which], head));
+        scale = static_cast<float>(
+            load(call.inputs[k_scale + which], head * head_scale_step(call.inputs[k_scale + which])));
       }
       write_vector(from, source, cache, cache_row(cache, axes, slot / block, slot % block, head), scale, scaled);
     }
@@ -125,6 +126,13 @@ std::vector<Case> cases() {
       list.push_back(
           in_columns_of(make_case(fmt::format("{}_columns_{}_scales", name_of(to), scales == 2 ? "token" : "head"),
                                   DType::bf16, to, {3, 2, 32, 40, 24}, {17, 3, -1, 0, 93, 40, 41}, "hnd", scales)));
+  for (DType to : {DType::i8, DType::f8_e4m3}) {
+    list.push_back(
+        make_case(fmt::format("{}_one_scale", name_of(to)), DType::bf16, to, {3, 2, 8, 16, 24}, order, "hnd", 1));
+    for (const std::size_t scale : {k_scale, v_scale})
+      list.back().inputs[scale]->type.dims = to == DType::i8 ? Dims{} : Dims{1};
+  }
+  list.push_back(make_case("blocks_of_many", DType::f32, DType::bf16, {2, 2, 700, 8, 8}, {1300, 3, -1, 699}, "nhd"));
   list.push_back(make_case("fp8_no_scales", DType::f32, DType::f8_e4m3, {3, 1, 8, 33, 33}, order));
   list.push_back(make_case("nhd", DType::f32, DType::bf16, {2, 3, 16, 64, 32}, order, "nhd"));
   list.push_back(make_case("repeated_slot", DType::f32, DType::f32, {1, 1, 8, 8, 8}, {2, 2, 5, 2}));
@@ -165,13 +173,13 @@ OpSpec define() {
                  {"slots", dtypes::index, "[T]", "where each token goes", Mapping::barrier},
                  {"k_scale",
                   {DType::f32},
-                  "[heads] or [blocks, heads, block]",
-                  "scales of the keys: given per head, or filled per token",
+                  "[], [heads] or [blocks, heads, block]",
+                  "scales of the keys: given, one or per head, or filled per token",
                   Mapping::barrier,
                   true},
                  {"v_scale",
                   {DType::f32},
-                  "[heads] or [blocks, heads, block]",
+                  "[], [heads] or [blocks, heads, block]",
                   "scales of the values",
                   Mapping::barrier,
                   true}},

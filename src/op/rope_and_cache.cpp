@@ -113,7 +113,8 @@ void store_in_cache(const ReferenceCall& call, std::size_t which, std::int64_t s
     const CacheRow of_key = cache_row(keys, axes, slot / block, slot % block, head_index);
     store(call.outputs[3 + which], of_key.first / keys.shape[3], scale);
   } else if (scaled) {
-    scale = static_cast<float>(load(call.inputs[k_scale + which], head_index));
+    scale = static_cast<float>(
+        load(call.inputs[k_scale + which], head_index * head_scale_step(call.inputs[k_scale + which])));
   }
   for (std::size_t d = 0; d < head.value.size(); ++d) {
     const std::int64_t at = row.first + static_cast<std::int64_t>(d) * row.step;
@@ -217,6 +218,9 @@ std::vector<Case> cases() {
   }
   list.push_back(make_case("e4m3_queries", {.d = 64, .from = bf16, .to = f8_e4m3, .norm = true, .scales = 2}, order,
                            {{"out_dtype", "f8_e4m3"}}));
+  list.push_back(make_case("one_scale", {.from = bf16, .to = f8_e4m3, .scales = 1}, order));
+  list.back().inputs[k_scale]->type.dims = {};
+  list.back().inputs[v_scale]->type.dims = {1};
   list.push_back(make_case("fp8_no_scales", {.d = 34, .dv = 33, .to = f8_e4m3}, order));
   list.push_back(make_case("out_dtype", {.to = bf16, .norm = true}, order,
                            {{"out_dtype", "bf16"}, {"weight_offset", 1.0}, {"eps", 1e-5}}));
@@ -265,13 +269,13 @@ OpSpec define() {
                  {"k_weight", dtypes::real, "[D]", "scale per element of normalized keys", Mapping::one_to_many, true},
                  {"k_scale",
                   {DType::f32},
-                  "[heads] or [blocks, heads, block]",
-                  "scales of the keys: given per head, or filled per token",
+                  "[], [heads] or [blocks, heads, block]",
+                  "scales of the keys: given, one or per head, or filled per token",
                   Mapping::barrier,
                   true},
                  {"v_scale",
                   {DType::f32},
-                  "[heads] or [blocks, heads, block]",
+                  "[], [heads] or [blocks, heads, block]",
                   "scales of the values",
                   Mapping::barrier,
                   true}},

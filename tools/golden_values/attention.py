@@ -16,8 +16,9 @@ def cache_tensor(draw, dtype, shape):
 class Scores:
     """What a call says about its scores."""
 
-    def __init__(self, head_dim, scale=0.0, causal=True, window=0, softcap=0.0, sinks=None, alibi=None, **rest):
-        self.scale, self.causal, self.window, self.softcap = scale or 1 / math.sqrt(head_dim), causal, window, softcap
+    def __init__(self, head_dim, scale=0.0, causal=True, window=0, softcap=0.0, sinks=None, alibi=None, window_left=-1, window_right=-1, **rest):
+        self.scale, self.causal, self.softcap = scale or 1 / math.sqrt(head_dim), causal, softcap
+        self.before, self.after = (given if given >= 0 else window - 1 if window else INF for given in (window_left, window_right))
         self.sinks, self.alibi = sinks and sinks.values, alibi and alibi.values
 
     def attend(self, q, keys, values, position, head):
@@ -25,7 +26,7 @@ class Scores:
         scores = {}
         for j, key in enumerate(keys):
             distance = position - j
-            if (self.causal and distance < 0) or (self.window and abs(distance) >= self.window):
+            if (self.causal and distance < 0) or distance > self.before or -distance > self.after:
                 continue
             s = self.scale * math.fsum(q * key)
             if self.softcap:
@@ -132,14 +133,14 @@ def lengths(c, draw):
     batched(c, draw.coarse('f32', (2, 3, 2, 4)), draw.coarse('f32', (2, 5, 2, 4)), draw.coarse('f32', (2, 5, 2, 6)), mask=rows, causal=False, empty_rows='zero', return_lse=True)
 
 
-def paged(c, draw, q, dtype, lens, starts=None, scales=None, layout=HND, heads=2, dv=6, block=8, spare=1, columns=False, **settings):
+def paged(c, draw, q, dtype, lens, starts=None, scales=None, layout=HND, heads=2, dv=6, block=8, spare=1, columns=False, index=('i32',) * 3, **settings):
     """Caches hold NaN wherever nothing may be read."""
     d, pages = q.shape[2], [-(-n // block) for n in lens]
     most, used = max(max(pages), 1), sum(pages)
     order = draw.random.permutation(used + spare).tolist()
     shape = (used + spare, heads, block) if layout == HND else (used + spare, block, heads)
     k, v = cache_tensor(draw, dtype, shape + (d,)), cache_tensor(draw, dtype, shape + (dv,))
-    steps = [None] * 2 if scales is None else [draw.uniform('f32', (heads,) if scales == 'head' else shape, 0.005, 0.02) for _ in range(2)]
+    steps = [None] * 2 if scales is None else [draw.uniform('f32', {'head': (heads,), 'one': (1,)}.get(scales, shape), 0.005, 0.02) for _ in range(2)]
     table, taken, seen = [], 0, numpy.zeros(shape, bool)
     for n, count in zip(lens, pages):
         table.append(order[taken:taken + count] + [99999] * (most - count))
@@ -159,14 +160,14 @@ def paged(c, draw, q, dtype, lens, starts=None, scales=None, layout=HND, heads=2
             at = [place(table[b][j // block] * block + j % block, block, layout, own) for j in range(n)]
 
             def rows(cache, step):
-                vectors = [cache.array[a] * (1 if step is None else step.array[own] if scales == 'head' else step.array[a]) for a in at]
+                vectors = [cache.array[a] * (1 if step is None else step.array[own if scales == 'head' else 0] if scales != 'token' else step.array[a]) for a in at]
                 return numpy.array(vectors).reshape(n, cache.shape[-1])
             keys, values = rows(k, steps[0]), rows(v, steps[1])
             for t in range(bounds[b], bounds[b + 1]):
                 o[t, h], lse[h, t] = scores.attend(q.array[t, h], keys, values, n - bounds[b + 1] + t, h) if n else (numpy.zeros(dv), -INF)
                 if n == 0 and scores.sinks:
                     lse[h, t] = scores.sinks[h]
-    operands = [q, k, in_columns(v) if columns else v, Tensor('i32', table, (len(lens), most)), Tensor('i32', lens), starts and Tensor('i32', starts), *steps, settings.get('sinks'), settings.get('alibi')]
+    operands = [q, k, in_columns(v) if columns else v, Tensor(index[0], table, (len(lens), most)), Tensor(index[1], lens), starts and Tensor(index[2], starts), *steps, settings.get('sinks'), settings.get('alibi')]
     attributes = {k: v for k, v in settings.items() if k != 'layout' or v != HND}
     finish(c, 'incre_flash_attention', operands, o, lse, attributes, [Tensor('f32', [3.0])], max(lens))
 
@@ -245,6 +246,8 @@ def merge(c, draw):
                 w1, w2 = math.exp(a - top), math.exp(b - top)
                 left, right = (w * x.array[t, h] if w else numpy.zeros(5) for w, x in ((w1, o1), (w2, o2)))
                 o[t, h], lse[h, t] = (left + right) / (w1 + w2), top + math.log(w1 + w2)
+        if out:  # +inf says the same
+            lse1.values[:4] = [INF, INF, 200.0, -300]
         c.add('merge_attention_states', [o1, lse1, o2, lse2], [exact(out.get('out_dtype', dtype), o), exact('f32', lse)], [0, 4], [60 * UNIT, 8 * UNIT], **out)
 
 
@@ -263,4 +266,11 @@ def cases():
     pages_of_tokens(c, draw)
     eight_bits(c, draw)
     lengths(c, draw)
+    draw = Draw(20)
+    for settings in ({'window_left': 2, 'window_right': 1, 'causal': False}, {'window_left': 0, 'window': 3, 'causal': False}, {'window_right': 0, 'causal': False}, {'window_left': 2}):
+        flash(c, draw.coarse('f32', (5, 2, 8)), draw.coarse('f32', (7, 1, 8)), draw.coarse('f32', (7, 1, 6)), return_lse=True, **settings)
+        paged(c, draw, draw.coarse('f32', (5, 4, 5)), 'f32', [5, 3, 9], [0, 2, 2, 5], dv=3, **settings)
+    for index in (('i64', 'i64', 'i64'), ('i64', 'i32', 'i32'), ('i32', 'i64', 'i32')):
+        paged(c, draw, draw.coarse('f32', (3, 2, 4)), 'f32', [5, 9], [0, 1, 3], dv=3, index=index)
+    paged(c, draw, draw.coarse('f32', (2, 2, 6)), 'i8', [3, 9], scales='one', dv=4, block=300)
     return c

@@ -70,7 +70,7 @@ void CacheStream::write(const float* x, std::int64_t slot, std::int64_t head) co
   const std::int64_t length = cache.shape[3];
   if (dtypes::real.contains(cache.dtype))
     return real_converter(DType::f32, cache.dtype)(reinterpret_cast<const std::byte*>(x), target(slot, head), length);
-  float scale = head_scales ? head_scales[head] : 1.0f;
+  float scale = head_scales ? head_scales->as<const float>()[head * head_scale_step(*head_scales)] : 1.0f;
   if (token_scales) {
     scale =
         HWY_DYNAMIC_DISPATCH(absolute_maximum)(x, static_cast<std::size_t>(length)) / largest_quantized(cache.dtype);

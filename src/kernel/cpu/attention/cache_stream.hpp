@@ -8,7 +8,7 @@ namespace cermet::cpu {
 
 struct CacheStream {
   const TensorView& cache;
-  const float* head_scales;        ///< of a quantized cache; one of these, or neither
+  const TensorView* head_scales;   ///< of a quantized cache; one of these, or neither
   const TensorView* token_scales;  ///< filled
   KvCacheAxes axes;
 

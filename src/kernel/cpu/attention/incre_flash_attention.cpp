@@ -4,6 +4,7 @@
 #include "kernel/cpu/attention/tile_attention.hpp"
 #include "kernel/cpu/attention/value_rows.hpp"
 #include "kernel/kernel.hpp"
+#include "kernel/wide_indices.hpp"
 #include "op/kv_cache.hpp"
 #include "op/operands.hpp"
 #include "op/schema/reference.hpp"
@@ -121,7 +122,7 @@ class Batch {
     if (!args_.has(scale_operand)) return r;
     const TensorView& scale = args_.inputs[scale_operand];
     const bool per_token = scale.shape.rank() == 3;
-    r.scale = scale.as<const float>() + head * (per_token ? scale.strides[axes_.heads] : 1);
+    r.scale = scale.as<const float>() + head * (per_token ? scale.strides[axes_.heads] : head_scale_step(scale));
     if (per_token) {
       r.scale_page_step = scale.strides[0];
       r.scale_row_step = scale.strides[axes_.block];
@@ -155,6 +156,10 @@ extern const Kernel attention_incre_flash_attention{
     .summary =
         "tiles of queries against pages read in place, float32 online softmax; long contexts of few sequences are "
         "split by key range",
+    .declines = [](const Problem& p) -> Decline {
+      if (WideIndices::any(p)) return "indices are int64";
+      return std::nullopt;
+    },
     .bind = [](const Problem& p) -> Launcher {
       return [settings = AttentionSettings(p.attributes, p.size(q, 2)), axes = KvCacheAxes(p.attributes.text("layout")),
               pairs = pairs_for(p.input(q).dtype), value_bytes = ValueRows::bytes(p)](const LaunchArgs& args) {

@@ -16,7 +16,8 @@ struct KeyRange {
 inline KeyRange visible_keys(const AttentionSettings& settings, std::int64_t position, std::int64_t keys) {
   KeyRange range{0, keys};
   if (settings.window > 0)
-    range = {std::max<std::int64_t>(0, position - settings.window + 1), std::min(keys, position + settings.window)};
+    range = {std::max<std::int64_t>(0, position - settings.window + 1),
+             std::min(keys, position + settings.window_after)};
   if (settings.causal) range.end = std::min(range.end, position + 1);
   return range;
 }

@@ -20,7 +20,7 @@ struct Stream {
   Stream(const LaunchArgs& args, std::size_t which, const KvCacheAxes& axes)
       : from(args.inputs[which]), to{args.outputs[which], nullptr, nullptr, axes} {
     if (args.outputs.size() > 2) to.token_scales = &args.outputs[2 + which];
-    else if (args.has(k_scale)) to.head_scales = args.inputs[k_scale + which].as<const float>();
+    else if (args.has(k_scale)) to.head_scales = &args.inputs[k_scale + which];
     convert = real_converter(from.dtype, dtypes::real.contains(to.cache.dtype) ? to.cache.dtype : DType::f32);
   }
   const std::byte* source(std::int64_t token, std::int64_t head) const {

@@ -111,8 +111,7 @@ struct HeadJob {
     const TensorView& o = args.outputs[0];
     CacheStream cache{args.outputs[which == v ? 2 : 1], nullptr, nullptr, settings.axes};
     if (which != q && args.outputs.size() > 3) cache.token_scales = &args.outputs[which == v ? 4 : 3];
-    else if (which != q && args.has(k_scale))
-      cache.head_scales = args.inputs[which == v ? v_scale : k_scale].as<const float>();
+    else if (which != q && args.has(k_scale)) cache.head_scales = &args.inputs[which == v ? v_scale : k_scale];
     for (std::int64_t t = 0; t < slot_list.count(); ++t) {
       if (which != q && slot_list[t] < 0) continue;
       load(t);

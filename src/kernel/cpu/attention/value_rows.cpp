@@ -52,7 +52,7 @@ void ValueRows::fill(std::int64_t sequence, std::int64_t head) const {
     for (int token = 0; token < count; ++token)
       for (std::int64_t d = 0; d < size_; ++d)
         to[token * size_ + d] = from[d * columns_.strides[3] + format::value_place(token)];
-    if (!args_.has(v_scale) || args_.inputs[v_scale].shape.rank() == 1) continue;
+    if (!args_.has(v_scale) || args_.inputs[v_scale].shape.rank() < 3) continue;
     const TensorView& scale = args_.inputs[v_scale];
     const float* const scales = scale.as<const float>() + page * scale.strides[0] + head * scale.strides[1];
     for (int token = 0; token < count; ++token)
@@ -65,8 +65,9 @@ KeyRows ValueRows::of(std::int64_t sequence, std::int64_t head) const {
   r.data = rows_ + first_of(sequence, head) * size_;
   r.row_step = size_;
   if (!args_.has(v_scale)) return r;
-  const bool per_token = args_.inputs[v_scale].shape.rank() == 3;
-  r.scale = per_token ? scales_ + first_of(sequence, head) : args_.inputs[v_scale].as<const float>() + head;
+  const TensorView& scale = args_.inputs[v_scale];
+  const bool per_token = scale.shape.rank() == 3;
+  r.scale = per_token ? scales_ + first_of(sequence, head) : scale.as<const float>() + head * head_scale_step(scale);
   r.scale_row_step = per_token ? 1 : 0;
   return r;
 }

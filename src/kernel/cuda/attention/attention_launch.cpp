@@ -33,8 +33,8 @@ attention::KeyList key_list(const LaunchArgs& args, std::size_t operand, const K
   if (!args.has(scale)) return list;
   const TensorView& scales = args.inputs[scale];
   list.scale = scales.as<const float>();
-  if (scales.shape.rank() == 1) {
-    list.scale_head_stride = scales.strides[0];
+  if (scales.shape.rank() < 3) {
+    list.scale_head_stride = head_scale_step(scales);
   } else {
     list.scale_page_stride = scales.strides[0];
     list.scale_row_stride = scales.strides[axes.block];
@@ -134,6 +134,7 @@ AttentionLaunch::AttentionLaunch(const Problem& p) : paged_(p.op->kind == OpKind
   scale_ = static_cast<float>(settings.scale);
   softcap_ = static_cast<float>(settings.softcap);
   window_ = static_cast<std::int32_t>(std::min(settings.window, widest_window));
+  window_after_ = static_cast<std::int32_t>(std::min(settings.window_after, widest_window));
 }
 
 attention::Params AttentionLaunch::params(const LaunchArgs& args, std::int32_t least_queries) const {
@@ -156,6 +157,7 @@ attention::Params AttentionLaunch::params(const LaunchArgs& args, std::int32_t l
   p.scale = scale_;
   p.softcap = softcap_;
   p.window = window_;
+  p.window_after = window_after_;
   p.causal = causal_;
   p.aligned = rows_aligned(q) && rows_aligned(k) && rows_aligned(v);
   p.aligned_out = rows_aligned(o);

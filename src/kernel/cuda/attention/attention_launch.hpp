@@ -37,7 +37,7 @@ class AttentionLaunch {
  private:
   bool paged_, heads_first_, causal_;
   float scale_, softcap_;
-  std::int32_t window_;
+  std::int32_t window_, window_after_;
 };
 
 /// Whether values are the first columns of the keys, in the same memory.

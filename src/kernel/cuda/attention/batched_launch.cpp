@@ -84,7 +84,9 @@ attention::BatchedParams BatchedLaunch::params(const LaunchArgs& args, std::int6
   p.a.kv_heads = narrow(k.shape[call_.k.heads], "attention", "heads");
   p.a.sequences = 1;
   p.a.most_queries = std::numeric_limits<std::int32_t>::max();
-  p.a.window = static_cast<std::int32_t>(std::min<std::int64_t>(settings_.window, std::int64_t{1} << 30));
+  constexpr std::int64_t widest_window = std::int64_t{1} << 30;
+  p.a.window = static_cast<std::int32_t>(std::min(settings_.window, widest_window));
+  p.a.window_after = static_cast<std::int32_t>(std::min(settings_.window_after, widest_window));
   p.a.scale = static_cast<float>(settings_.scale);
   p.a.softcap = static_cast<float>(settings_.softcap);
   p.a.causal = settings_.causal;

@@ -4,6 +4,7 @@
 #include "kernel/cuda/declare.hpp"
 #include "kernel/cuda/device/attention/general_shape.hpp"
 #include "kernel/cuda/task.hpp"
+#include "kernel/wide_indices.hpp"
 
 namespace cermet::cuda::attention_general_file {
 namespace {
@@ -23,6 +24,7 @@ int warp_rows(const AttentionProblem& a, std::int64_t shared_bytes, const Config
 Decline declines(const Problem& problem) {
   if (problem.input(0).rank() == 4) return "a batch of sequences of one length; taken: sequences one after the other";
   const AttentionProblem a(problem);
+  if (a.paged && WideIndices::any(problem)) return "indices are int64";
   const std::int64_t bytes = attention::general_shared_bytes(a.head_size, a.value_size, 1);
   if (bytes > problem.target->shared_bytes)
     return fmt::format("head sizes {} and {} need {} bytes of shared memory", a.head_size, a.value_size, bytes);

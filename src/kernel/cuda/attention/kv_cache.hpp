@@ -18,7 +18,7 @@ inline kv_cache::Cache cache_of(const TensorView& cache, const TensorView* scale
   if (!scales) return c;
   c.scale = scales->as<float>();
   const bool per_token = scales->shape.rank() == 3;
-  c.scale_head_stride = scales->strides[per_token ? axes.heads : 0];
+  c.scale_head_stride = per_token ? scales->strides[axes.heads] : head_scale_step(*scales);
   if (per_token) c.scale_page_stride = scales->strides[0], c.scale_row_stride = scales->strides[axes.block];
   return c;
 }

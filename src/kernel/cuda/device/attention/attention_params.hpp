@@ -29,8 +29,9 @@ struct Params {
   void* partials;              ///< scratch of kernels that split the keys
   int64_t q_token_stride, q_head_stride, o_token_stride, o_head_stride, lse_head_stride, table_stride;
   int32_t tokens, sequences, kv_heads, pages, blocks,
-      key_tokens;  ///< blocks: of the cache; key_tokens: of a list that is not paged
-  int32_t window;  ///< 0: none
+      key_tokens;        ///< blocks: of the cache; key_tokens: of a list that is not paged
+  int32_t window;        ///< keys that a query sees up to its own position, with that; 0: no windows
+  int32_t window_after;  ///< with a window: keys that it sees from its own position on, with that
   int32_t least_queries,
       most_queries;      ///< where there are query_starts, sequences with fewer or more are left to another launch
   float scale, softcap;  ///< softcap 0: none

@@ -87,7 +87,7 @@ struct Visible {
 
 CERMET_DEVICE Visible visible_keys(const Params& p, int position, int keys) {
   Visible range{0, keys};
-  if (p.window > 0) range = {max_of(0, position - p.window + 1), min_of(keys, max_of(position + p.window, 0))};
+  if (p.window > 0) range = {max_of(0, position - p.window + 1), min_of(keys, max_of(position + p.window_after, 0))};
   if (p.causal) range.last = min_of(range.last, position + 1);
   return range;
 }
