@@ -34,7 +34,9 @@ std::vector<TensorType> infer(const Problem& p) {
   }
   expect_dim(p, in::sin, 0, dim_of(p, in::cos, 0), "that of cos");
   expect_dtype(p, in::sin, p.input(in::cos).dtype, "that of cos");
-  const DType out = dtype_attribute(p, "out_dtype", q.dtype, dtypes::real);
+  for (const char* factor : {"q_factor", "k_factor"})
+    if (!std::isfinite(p.attributes.number(factor))) bad_attribute(p, factor, "a finite number");
+  const DType out = dtype_attribute(p, "out_dtype", q.dtype, dtypes::real | dtypes::fp8);
   std::vector<TensorType> outputs{{out, q.dims}};
   if (p.has(in::k)) outputs.push_back({out, p.input(in::k).dims});
   return outputs;
@@ -46,7 +48,8 @@ void rotate(const ReferenceCall& call, std::size_t operand) {
                    &sin = call.inputs[in::sin];
   const std::int64_t head_size = x.shape.back(), half = cos.shape.back(), heads = x.shape[x.shape.rank() - 2];
   const bool neox = call.attributes.text("style") == "neox";
-  const double direction = call.attributes.flag("inverse") ? -1 : 1;
+  const double direction = call.attributes.flag("inverse") ? -1 : 1,
+               factor = static_cast<float>(call.attributes.number(operand == in::q ? "q_factor" : "k_factor"));
   for (std::int64_t head = 0; head_size > 0 && head < x.elements() / head_size; ++head) {
     const std::int64_t position = load_index(call.inputs[in::positions], head / heads), begin = head * head_size;
     check_index("rope", "positions", position, cos.shape[0]);
@@ -54,12 +57,12 @@ void rotate(const ReferenceCall& call, std::size_t operand) {
       const std::int64_t first = begin + (neox ? i : 2 * i), second = begin + (neox ? half + i : 2 * i + 1);
       const double a = load(x, first), b = load(x, second), c = load(cos, position * half + i),
                    s = direction * load(sin, position * half + i);
-      store(y, first, a * c - b * s);
-      store(y, second, b * c + a * s);
-      note_magnitude(call, operand, first, std::abs(a * c) + std::abs(b * s));
-      note_magnitude(call, operand, second, std::abs(b * c) + std::abs(a * s));
+      store(y, first, (a * c - b * s) * factor);
+      store(y, second, (b * c + a * s) * factor);
+      note_magnitude(call, operand, first, (std::abs(a * c) + std::abs(b * s)) * std::abs(factor));
+      note_magnitude(call, operand, second, (std::abs(b * c) + std::abs(a * s)) * std::abs(factor));
     }
-    for (std::int64_t i = 2 * half; i < head_size; ++i) store(y, begin + i, load(x, begin + i));
+    for (std::int64_t i = 2 * half; i < head_size; ++i) store(y, begin + i, load(x, begin + i) * factor);
   }
 }
 
@@ -97,6 +100,18 @@ std::vector<Case> cases() {
   add("batched", f32, f32, {2, 3, 4, 16}, 2, 16);
   add("one_token", f32, f32, {3, 16}, 1, 16);
   add("f32_to_bf16", f32, f32, {3, 2, 16}, 1, 16, {{"out_dtype", "bf16"}});
+  for (std::string out : {"f8_e4m3", "f8_e5m2"})
+    for (DType t : {f32, bf16, f16})
+      add(fmt::format("{}_to_{}", name_of(t), out), t, f32, {5, 4, 64}, 2, t == f16 ? 64 : 32,
+          {{"out_dtype", out},
+           {"style", t == bf16 ? "gptj" : "neox"},
+           {"rotary_dim", t == f16 ? 64 : 32},
+           {"q_factor", 40.0},
+           {"k_factor", t == f32 ? 1.0 : 700.0}});
+  add("quantized_long_head", bf16, f32, {1, 1, 2100}, 1, 2090, {{"out_dtype", "f8_e4m3"}, {"rotary_dim", 2090}});
+  add("quantized_odd_head", f32, f32, {3, 2, 35}, 1, 14,
+      {{"out_dtype", "f8_e5m2"}, {"rotary_dim", 14}, {"style", "gptj"}});
+  add("factors", bf16, f32, {3, 2, 40}, 1, 32, {{"rotary_dim", 32}, {"q_factor", 0.25}, {"k_factor", -3.0}});
   add("no_tokens", f32, f32, {0, 2, 16}, 1, 16);
   list.push_back({"no_k",
                   {CaseOperand{{bf16, {4, 3, 32}}}, std::nullopt, table(f32, 16), table(f32, 16),
@@ -124,18 +139,22 @@ OpSpec define() {
           "style gptj (interleaved). Other elements are copied. Frequency scaling (llama3, yarn, linear, dynamic) is "
           "in the tables. A position outside the "
           "tables is "
-          "an error. In place works; without k there is one result.",
+          "an error. Results are multiplied with q_factor and k_factor and rounded once; those in fp8 saturate, and "
+          "may "
+          "differ by one step. In place works; without k there is one result.",
       .inputs = {{"q", dtypes::real, "[.., Hq, D]", "queries"},
                  {"k", dtypes::real, "[.., Hk, D]", "keys, of the type of q", Mapping::one_to_one, true},
                  {"cos", dtypes::real, "[P, rotary_dim/2]", "cosines, f32 or the type of q", Mapping::one_to_many},
                  {"sin", dtypes::real, "[P, rotary_dim/2]", "sines, of the type of cos", Mapping::one_to_many},
                  {"positions", dtypes::index, "[..]", "position of each token", Mapping::one_to_many}},
-      .outputs = {{"q_rotated", dtypes::real, "[.., Hq, D]", "rotated queries"},
-                  {"k_rotated", dtypes::real, "[.., Hk, D]", "rotated keys, where k is given"}},
+      .outputs = {{"q_rotated", dtypes::real | dtypes::fp8, "[.., Hq, D]", "rotated queries"},
+                  {"k_rotated", dtypes::real | dtypes::fp8, "[.., Hk, D]", "rotated keys, where k is given"}},
       .attributes = {{"style", std::string("neox"), "which elements form a pair", {"neox", "gptj"}},
                      {"rotary_dim", std::int64_t{0}, "elements of a head that are rotated; 0 means all"},
                      {"inverse", false, "rotate by the negative angle"},
-                     {"out_dtype", std::string(), "element type of the results; that of q where empty"}},
+                     {"q_factor", 1.0, "multiplies all elements of q_rotated before they are rounded"},
+                     {"k_factor", 1.0, "multiplies all elements of k_rotated before they are rounded"},
+                     {"out_dtype", std::string(), "element type of the results, fp8 too; that of q where empty"}},
       .infer = infer,
       .reference = reference,
       .operations =
@@ -157,6 +176,7 @@ OpSpec define() {
             return bytes + row * static_cast<double>(p.input(in::positions).elements().value(p.maximum));
           },
       .rounding_depth = [](const Problem&) { return 3.0; },
+      .integer_slack = 1,
       .cases = cases,
       .in_place = {0, 1},
   };

@@ -31,11 +31,15 @@ def tables(draw, dtype, positions, half):
 def rope(c, draw, q, k, positions, table='f32', **attributes):
     half = (attributes.get('rotary_dim') or q.shape[-1]) // 2
     cos, sin = tables(draw, table, 4, half)
-    settings = {n: v for n, v in attributes.items() if n != 'out_dtype'}
-    results = [rotated(x.array, cos.array, sin.array, positions.array, **settings) for x in (q, k) if x]
+    settings = {n: v for n, v in attributes.items() if n in ('style', 'rotary_dim', 'inverse')}
+    factors = [attributes.get(n, 1.0) for n in ('q_factor', 'k_factor')]
+    results = [rotated(x.array, cos.array, sin.array, positions.array, **settings) * f for x, f in zip((q, k), factors) if x]
     out = attributes.get('out_dtype', q.dtype)
-    size = max([abs(v) for x in (q, k) if x for v in x.values], default=0)
+    if out in FP8 and not all(settled(y.reshape(-1), out) for y in results):
+        return False
+    size = max([abs(v) for x in (q, k) if x for v in x.values], default=0) * max(map(abs, factors))
     c.add('rope', [q, k, cos, sin, positions], [exact(out, y) for y in results], 0, 4 * UNIT * size or 2.0 ** -149, **attributes)
+    return True
 
 
 def ropes(c, draw):
@@ -202,4 +206,8 @@ def cases():
     writes(c, draw)
     both(c, draw)
     eight_bits(c, draw)
+    draw = Draw(21)
+    for out, settings in (('f8_e4m3', {'q_factor': 20.0, 'k_factor': 0.5}), ('f8_e5m2', {'style': 'gptj', 'rotary_dim': 4}), ('f32', {'k_factor': -3.0, 'rotary_dim': 4})):
+        while not rope(c, draw, draw.normal('f32', (3, 2, 6)), draw.normal('f32', (3, 1, 6)), Tensor('i32', [3, 0, 2]), out_dtype=out, **settings):
+            pass
     return c

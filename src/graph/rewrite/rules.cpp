@@ -84,9 +84,12 @@ bool is_dual(const Match& m) {
 }
 Attributes dual(const Match& m) { return {{"activation", "silu"}, {"out_dtype", dtype_of(m, "y")}}; }
 
+bool rotates_alone(const Attributes& rope) {
+  return !rope.flag("inverse") && rope.number("q_factor") == 1 && rope.number("k_factor") == 1;
+}
 /// The rotated keys go to the cache alone and were not rounded before.
 bool rotates_forward(const Match& m) {
-  return is_f32(m, "k_rotated") && m.type("q").rank() == 3 && !m.attributes(0).flag("inverse");
+  return is_f32(m, "k_rotated") && m.type("q").rank() == 3 && rotates_alone(m.attributes(0));
 }
 Attributes rotated(const Match& m) {
   Attributes a = of_both(m, rope_attributes, cache_attributes);
@@ -99,7 +102,7 @@ bool norms_and_rotates(const Match& m) {
   const Attributes q = m.attributes(0), k = m.attributes(1), rope = m.attributes(2);
   const bool alike = q.number("eps") == k.number("eps") && q.number("weight_offset") == k.number("weight_offset");
   return alike && is_f32(m, "q_normed") && is_f32(m, "k_normed") && is_f32(m, "k_rotated") && m.type("q").rank() == 3 &&
-         !rope.flag("inverse");
+         rotates_alone(rope);
 }
 Attributes normed_and_rotated(const Match& m) {
   Attributes a;

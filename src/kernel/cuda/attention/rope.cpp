@@ -30,6 +30,15 @@ struct Sizes {
   std::int64_t items(std::int64_t tokens) const { return div_up(tokens * units_of_token(), units_of_item()); }
 };
 
+/// Of the results.
+struct Factors {
+  float q, k;
+  explicit Factors(const Problem& p)
+      : q(static_cast<float>(p.attributes.number("q_factor"))),
+        k(static_cast<float>(p.attributes.number("k_factor"))) {}
+  bool any() const { return q != 1 || k != 1; }
+};
+
 /// Heads are part of the program; only tokens are counted when it is launched.
 Decline declines(const Problem& p) {
   for (const std::size_t x : {q, k})
@@ -51,6 +60,7 @@ std::vector<Program> programs(const Problem& p) {
                             .position = p.input(positions).dtype,
                             .neox = p.attributes.text("style") == "neox",
                             .inverse = p.attributes.flag("inverse"),
+                            .scaled = Factors(p).any(),
                             .threads = threads};
   return {{.header = "kernel/cuda/device/attention/rope.cuh",
            .task = fmt::format("cermet::rope::Task<cermet::rope::Config{}>", config_text(config)),
@@ -58,13 +68,14 @@ std::vector<Program> programs(const Problem& p) {
 }
 
 /// Heads of the tokens from dense token index `token` on, which `slabs` says lie evenly.
-rope::Heads heads_of(const TensorView& x, const TensorView& y, const TokenSlabs& slabs, std::int64_t token) {
+rope::Heads heads_of(const TensorView& x, const TensorView& y, const TokenSlabs& slabs, std::int64_t token,
+                     float factor) {
   const int rank = x.shape.rank();
-  return {slabs.address(x, token), slabs.address(y, token), slabs.step(x),
-          x.strides[rank - 2],     slabs.step(y),           y.strides[rank - 2]};
+  return {slabs.address(x, token), slabs.address(y, token), slabs.step(x), x.strides[rank - 2],
+          slabs.step(y),           y.strides[rank - 2],     factor};
 }
 
-void launch(const LaunchArgs& args, const Sizes& sizes) {
+void launch(const LaunchArgs& args, const Sizes& sizes, const Factors& factors) {
   const TensorView &query = args.inputs[q], &place = args.inputs[positions];
   const bool has_k = args.has(k);
   const TokenSlabs slabs(
@@ -72,8 +83,8 @@ void launch(const LaunchArgs& args, const Sizes& sizes) {
       place.shape.rank());
   for (std::int64_t token = 0; token < slabs.tokens(); token += slabs.slab()) {
     rope::Params p{};
-    p.q = heads_of(query, args.outputs[0], slabs, token);
-    if (has_k) p.k = heads_of(args.inputs[k], args.outputs[1], slabs, token);
+    p.q = heads_of(query, args.outputs[0], slabs, token, factors.q);
+    if (has_k) p.k = heads_of(args.inputs[k], args.outputs[1], slabs, token, factors.k);
     p.cos = args.inputs[cos].data;
     p.sin = args.inputs[sin].data;
     p.positions = slabs.address(place, token);
@@ -96,7 +107,9 @@ const Kernel attention_rope{.name = "attention.rope",
                             .summary = "a thread rotates one vector of pairs of one head",
                             .declines = declines,
                             .bind = [](const Problem& p) -> Launcher {
-                              return [sizes = Sizes(p)](const LaunchArgs& args) { launch(args, sizes); };
+                              return [sizes = Sizes(p), factors = Factors(p)](const LaunchArgs& args) {
+                                launch(args, sizes, factors);
+                              };
                             },
                             .programs = programs};
 

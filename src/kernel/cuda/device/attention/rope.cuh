@@ -17,7 +17,7 @@ struct Unit {
   static constexpr int of_token = of_head * (C.q_heads + C.k_heads);
 
   /// Rotates pairs first .. first + Pairs; cos is null for a position outside the tables.
-  static CERMET_DEVICE void rotate(const X* x, Y* y, int first, const Table* cos, const Table* sin) {
+  static CERMET_DEVICE void rotate(const X* x, Y* y, int first, const Table* cos, const Table* sin, float factor) {
     float a[Pairs], b[Pairs];
     load_pairs(x, first, a, b);
 #pragma unroll
@@ -27,6 +27,7 @@ struct Unit {
       const float rotated = a[i] * c - b[i] * direction;
       b[i] = b[i] * c + a[i] * direction;
       a[i] = rotated;
+      if constexpr (C.scaled) a[i] *= factor, b[i] *= factor;
     }
     store_pairs(y, first, a, b);
   }
@@ -77,13 +78,15 @@ struct Unit {
       const int64_t position = static_cast<const Element<C.position>*>(p.positions)[token * p.position_stride];
       const bool legal = position >= 0 && position < p.table_rows;
       const Table* cos = legal ? static_cast<const Table*>(p.cos) + position * p.cos_stride : nullptr;
-      rotate(x, y, place * Pairs, cos, legal ? static_cast<const Table*>(p.sin) + position * p.sin_stride : nullptr);
+      rotate(x, y, place * Pairs, cos, legal ? static_cast<const Table*>(p.sin) + position * p.sin_stride : nullptr,
+             heads.factor);
     } else {
       const int first = 2 * C.half + (place - rotations) * Pairs;
       const auto from = *reinterpret_cast<const Vector<X, Pairs>*>(x + first);
       Vector<Y, Pairs> to;
 #pragma unroll
-      for (int i = 0; i < Pairs; ++i) to[i] = from_float<Y>(to_float(from[i]));
+      for (int i = 0; i < Pairs; ++i)
+        to[i] = from_float<Y>(C.scaled ? to_float(from[i]) * heads.factor : to_float(from[i]));
       *reinterpret_cast<Vector<Y, Pairs>*>(y + first) = to;
     }
   }

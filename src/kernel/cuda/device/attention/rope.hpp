@@ -8,14 +8,14 @@ namespace cermet::rope {
 struct Config {
   int head_size, half, q_heads, k_heads;  ///< half: pairs of a head
   DType x, y, table, position;
-  bool neox, inverse;
+  bool neox, inverse, scaled;  ///< scaled: results are multiplied with factors
   int threads;
 
   template <class Visit>
   constexpr void fields(Visit&& visit) const {
     visit("head_size", head_size), visit("half", half), visit("q_heads", q_heads), visit("k_heads", k_heads);
     visit("x", x), visit("y", y), visit("table", table), visit("position", position);
-    visit("neox", neox), visit("inverse", inverse), visit("threads", threads);
+    visit("neox", neox), visit("inverse", inverse), visit("scaled", scaled), visit("threads", threads);
   }
 };
 
@@ -24,6 +24,7 @@ struct Heads {
   const void* x;
   void* y;
   int64_t x_token_stride, x_head_stride, y_token_stride, y_head_stride;
+  float factor;  ///< of the result
 };
 
 /// Pairs that one thread rotates where addresses allow: 16 bytes of operand or result, whichever is wider, in one
