@@ -124,8 +124,8 @@ typedef struct cermet_op cermet_op;
  * A dimension is a number, or CERMET_DIM('M') for one that varies from run to run, where cermet_op_create_ranged gives
  * 'M' a range. Matrices of some operands may also lie transposed, the last two strides being (1, columns): a and b of
  * matmul, whose products then take them so, and b of scaled_mm, whose memory is always [N, K] and which [K, N] with
- * strides (1, K) describes as well (torch._scaled_mm). The schema of such an operand has "may_lie_transposed". Strides
- * decide, never sizes. */
+ * strides (1, K) describes as well (torch._scaled_mm). Its scales of blocks may lie by columns, too. The schema of such
+ * an operand has "may_lie_transposed". Strides decide, never sizes. */
 #define CERMET_DIM(symbol) (-(int64_t)(symbol))
 
 typedef struct cermet_descriptor {

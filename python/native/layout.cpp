@@ -36,7 +36,8 @@ bool is_readable(const DLTensor& t, int dense_dims, bool may_lie_transposed) {
     if (t.shape[axis] == 0) return true;
     if (t.shape[axis] != 1 && t.strides[axis] < 0) return false;
   }
-  return is_dense(t, dense_dims, false) || (may_lie_transposed && t.ndim >= 2 && is_dense(t, dense_dims, true));
+  return is_dense(t, dense_dims, false) ||
+         (may_lie_transposed && t.ndim >= 2 && t.shape[t.ndim - 2] != 1 && is_dense(t, dense_dims, true));
 }
 
 ReadableOperands::ReadableOperands(PyObject* tensors, DLDevice device, long long stream, const char* of,

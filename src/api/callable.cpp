@@ -78,6 +78,7 @@ std::shared_ptr<Weight> Callable::weight_of(std::size_t input, const DLTensor* s
                                                  .operand = operand,
                                                  .index = input,
                                                  .type = &type,
+                                                 .dense_dims = may_have_any_strides(op, input) ? 0 : 1,
                                                  .device = handle_->memory,
                                                  .or_host = true});
   return std::make_shared<Weight>(handle_, view, sample->device.device_type != kDLCPU);

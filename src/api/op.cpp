@@ -117,7 +117,7 @@ void Operator::take_strides(std::span<const cermet_descriptor> inputs) {
     const Shape shape = cermet::bind(p.input(i).dims, p.maximum);
     Shape strides = shape;
     std::copy_n(inputs[i].strides, shape.rank(), &strides[0]);
-    const std::string_view fault = stride_fault(shape, strides, dense_dims_, false);
+    const std::string_view fault = stride_fault(shape, strides, reads_any_strides(p, i) ? 0 : dense_dims_, false);
     require(fault.empty(), "{}: input {} ({}): expected {}, found strides {} for {}", p.op->name, i,
             spec_name(definition(p).inputs, i), fault, strides.to_string(), p.input(i).to_string());
     strides_[i] = strides;
@@ -144,7 +144,7 @@ Expectation Operator::expect_input(std::size_t i) const {
           .type = &p.input(i),
           .symbols = &symbols_,
           .strides = strides_[i] ? &*strides_[i] : nullptr,
-          .dense_dims = dense_dims_,
+          .dense_dims = reads_any_strides(p, i) ? 0 : dense_dims_,
           .device = handle_->memory,
           .is_touched = handle_->context.computes()};
 }

@@ -94,6 +94,8 @@ Json schema_json(const OpDefinition& op) {
     Json operand = operand_json(spec, true);
     for (const TransposedOperand& transposed : transposed_operands(op))
       if (op.inputs[transposed.input].name == spec.name) operand["may_lie_transposed"] = true;
+    if (may_have_any_strides(op, static_cast<std::size_t>(&spec - op.inputs.data())))
+      operand["may_lie_transposed"] = true;
     json["inputs"].push_back(std::move(operand));
   }
   const std::size_t least = least_results(op);

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "op/operands.hpp"
+#include "op/scales.hpp"
+
 namespace cermet::api {
 namespace {
 
@@ -30,6 +33,18 @@ bool lies_transposed(std::span<const std::int64_t> shape, const std::int64_t* st
   const bool by_columns = rows == 1 || (strides ? strides[rank - 2] : columns) == 1;
   if (!by_rows || !by_columns) return by_columns;
   return length && columns != *length && rows == *length;
+}
+
+bool may_have_any_strides(const OpDefinition& op, std::size_t input) {
+  return op.kind == OpKind::scaled_mm && (input == op::scaled_mm::a_scale || input == op::scaled_mm::b_scale);
+}
+
+bool reads_any_strides(const Problem& p, std::size_t input) {
+  if (!may_have_any_strides(definition(p), input) || !p.has(input)) return false;
+  const Dims &a = p.input(op::scaled_mm::a).dims, &b = p.input(op::scaled_mm::b).dims, &scale = p.input(input).dims;
+  const auto grid = input == op::scaled_mm::a_scale ? row_scale_grid(scale, {a.begin(), a.end() - 1}, a.back())
+                                                    : column_scale_grid(scale, b[0], b[1]);
+  return grid && grid->blocks > 1;
 }
 
 TransposedTensors::TransposedTensors(const OpDefinition& op)

@@ -28,6 +28,11 @@ std::vector<TransposedOperand> transposed_operands(const OpDefinition& op);
 bool lies_transposed(std::span<const std::int64_t> shape, const std::int64_t* strides,
                      std::optional<std::int64_t> length = {});
 
+/// Whether kernels read the operand by its last stride, too: scales of blocks in scaled_mm, which may lie by columns.
+bool reads_any_strides(const Problem& problem, std::size_t input);
+/// Whether an operand of the operator may be such.
+bool may_have_any_strides(const OpDefinition& op, std::size_t input);
+
 /// Tensors of a call with those operands swapped that lie transposed. Allocates nothing.
 class TransposedTensors {
  public:

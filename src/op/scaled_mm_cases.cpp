@@ -98,6 +98,13 @@ void add_fp8_cases(std::vector<Case>& list) {
   list.push_back(
       {"fp8_blocks",
        {fp8(DType::f8_e4m3, {5, 300}), fp8(DType::f8_e4m3, {140, 300}, true), scale({5, 3}), scale({2, 3})}});
+  list.push_back(
+      {"fp8_whole_blocks",
+       {fp8(DType::f8_e4m3, {20, 1024}), fp8(DType::f8_e4m3, {256, 1024}, true), scale({20, 8}), scale({2, 8})},
+       to("bf16")});
+  list.push_back(
+      {"fp8_blocks_one_row",
+       {fp8(DType::f8_e4m3, {1, 384}), fp8(DType::f8_e4m3, {256, 384}, true), scale({1, 3}), scale({2, 3})}});
   list.push_back({"fp8_bias_residual",
                   {fp8(DType::f8_e4m3, {2, 3, 64}),
                    fp8(DType::f8_e4m3, {33, 64}, true),

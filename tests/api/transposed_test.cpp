@@ -156,6 +156,48 @@ TEST_F(Transposed, ScalesThatMayBeBlocksAreAskedAbout) {
       << cermet_last_error_message();
 }
 
+/// Scales of blocks as CUTLASS and DeepGEMM want them: by columns.
+TEST_F(Transposed, BlockScalesMayLieByColumns) {
+  Scaled s(5, 130, 300);
+  const auto value = [](std::int64_t row, std::int64_t block) { return static_cast<float>(row * 3 + block + 1) / 16; };
+  std::vector<float> a_rows(15), a_columns(15), b_rows(6), b_columns(6), expected(s.y.size());
+  for (std::int64_t block = 0; block < 3; ++block) {
+    for (std::int64_t r = 0; r < 5; ++r)
+      a_rows[static_cast<std::size_t>(r * 3 + block)] = a_columns[static_cast<std::size_t>(block * 5 + r)] =
+          value(r, block);
+    for (std::int64_t r = 0; r < 2; ++r)
+      b_rows[static_cast<std::size_t>(r * 3 + block)] = b_columns[static_cast<std::size_t>(block * 2 + r)] =
+          value(r + 7, block);
+  }
+  Given a(s.a.data(), i8, {5, 300}), b(s.b.data(), i8, {130, 300}), y(s.y.data(), f32, {5, 130}),
+      wanted(expected.data(), f32, {5, 130});
+  Given a_dense(a_rows.data(), f32, {5, 3}), b_dense(b_rows.data(), f32, {2, 3}),
+      a_scale(a_columns.data(), f32, {5, 3}, {1, 5}), b_scale(b_columns.data(), f32, {2, 3}, {1, 2});
+  ASSERT_EQ(call("scaled_mm", {&a.dl, &b.dl, &a_dense.dl, &b_dense.dl}, {&wanted.dl}), CERMET_OK)
+      << cermet_last_error_message();
+  EXPECT_NE(expected, std::vector<float>(expected.size()));
+  for (const std::uint64_t constants : {0u, 2u, 10u}) {
+    std::ranges::fill(s.y, -1.0f);
+    ASSERT_EQ(call("scaled_mm", {&a.dl, &b.dl, &a_scale.dl, &b_scale.dl}, {&y.dl}, constants), CERMET_OK)
+        << cermet_last_error_message();
+    EXPECT_EQ(s.y, expected) << constants;
+  }
+  const auto descriptor = [](const Given& t, const char* dtype) {
+    return cermet_descriptor{dtype, 2, t.shape.data(), t.strides.empty() ? nullptr : t.strides.data(), 0};
+  };
+  ASSERT_EQ(create("scaled_mm",
+                   {descriptor(a, "i8"), descriptor(b, "i8"), descriptor(a_scale, "f32"), descriptor(b_scale, "f32")}),
+            CERMET_OK)
+      << cermet_last_error_message();
+  std::ranges::fill(s.y, -1.0f);
+  ASSERT_EQ(run({&a.dl, &b.dl, &a_scale.dl, &b_scale.dl}, &y.dl), CERMET_OK) << cermet_last_error_message();
+  EXPECT_EQ(s.y, expected);
+  std::vector<float> many(260, 1);  // a scale for each column lies densely
+  Given apart(many.data(), f32, {130}, {2});
+  expect_refused(call("scaled_mm", {&a.dl, &b.dl, nullptr, &apart.dl}, {&y.dl}),
+                 {"input 3 (b_scale)", "contiguous trailing dimensions"});
+}
+
 TEST_F(Transposed, MatmulTakesEitherOperand) {
   std::vector<float> a(15), b(20), y(12), expected(12);
   std::iota(a.begin(), a.end(), 1.0f);

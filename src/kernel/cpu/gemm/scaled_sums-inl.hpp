@@ -29,7 +29,8 @@ struct RowScales {
   RowScales(const TensorView& view, const ScaleGrid& grid, int result_rank) {
     if (!view.present) return;
     if (grid.group == 0) one = view.as<const float>();
-    else rows.emplace(view, view.shape.rank() == result_rank ? 1 : 0), block_step = grid.blocks > 1 ? 1 : 0;
+    else rows.emplace(view, view.shape.rank() == result_rank ? 1 : 0);
+    if (grid.blocks > 1) block_step = view.strides.back();
   }
   float at(std::int64_t row, std::int64_t kb) const {
     return rows ? reinterpret_cast<const float*>(rows->row(row - first_row))[kb * block_step] : *one;
@@ -44,7 +45,8 @@ struct ColumnScales {
   ColumnScales(const TensorView& view, const ScaleGrid& grid) {
     if (!view.present) return;
     data = view.as<const float>();
-    if (grid.group != 0) group = grid.group, step = view.strides[0], block_step = grid.blocks > 1 ? 1 : 0;
+    if (grid.group != 0)
+      group = grid.group, step = view.strides[0], block_step = grid.blocks > 1 ? view.strides.back() : 0;
   }
   float at(std::int64_t c, std::int64_t kb) const { return data[c / group * step + kb * block_step]; }
 };

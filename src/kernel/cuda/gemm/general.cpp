@@ -177,7 +177,8 @@ void GeneralProduct::set_rows(const LaunchArgs& args, gemm::GeneralParams& p) co
 }
 
 void GeneralProduct::set_scales(const LaunchArgs& args, gemm::GeneralParams& p) const {
-  p.row_scale_block = product_.left.blocks > 1 ? 1 : 0;
+  if (const TensorView* scale = product_.given(args, product_.at.x_scale); scale && product_.left.blocks > 1)
+    p.row_scale_block = scale->strides.back();
   p.column_scale_columns = 1;
   const TensorView* scale = product_.given(args, product_.at.w_scale);
   if (scale == nullptr) return;
@@ -187,7 +188,7 @@ void GeneralProduct::set_scales(const LaunchArgs& args, gemm::GeneralParams& p) 
   if (product_.right.group != 0) {
     p.column_scale_columns = narrow(product_.right.group, "product", "columns of a scale");
     p.column_scale_row = scale->strides[first];
-    p.column_scale_block = product_.right.blocks > 1 ? 1 : 0;
+    p.column_scale_block = product_.right.blocks > 1 ? scale->strides.back() : 0;
   }
 }
 

@@ -135,7 +135,8 @@ gemm::HopperParams HopperProduct::params(const LaunchArgs& args, const View& vie
   if (const TensorView* scale = product_.given(args, product_.at.x_scale)) {
     p.row_scale = scale->as<const float>();
     p.row_scale_step = narrow(view.scale_stride, "product", "elements between scales");
-    p.row_scale_block = product_.left.blocks > 1 ? 1 : 0;
+    if (product_.left.blocks > 1)
+      p.row_scale_block = narrow(scale->strides.back(), "product", "elements between scales");
   }
   if (const TensorView* scale = product_.given(args, product_.at.w_scale)) {
     p.column_scale = scale->as<const float>();
@@ -143,6 +144,8 @@ gemm::HopperParams HopperProduct::params(const LaunchArgs& args, const View& vie
     p.column_scale_step = product_.right.group == 0
                               ? 0
                               : narrow(scale->strides[config_.grouped ? 1 : 0], "product", "elements between scales");
+    if (product_.right.blocks > 1)
+      p.column_scale_block = narrow(scale->strides.back(), "product", "elements between scales");
   }
   if (product_.column_sums) p.column_sums = reinterpret_cast<const std::int32_t*>(args.workspace);
   if (const TensorView* offsets = product_.given(args, product_.at.offsets)) p.offsets = offsets->data;

@@ -78,10 +78,12 @@ void Gemv::set_scales(const LaunchArgs& args, gemv::Params& p) const {
     if (product_.right.group != 0) {
       p.w_scale_columns = narrow(product_.right.group, "product", "columns of a scale");
       p.w_scale_stride = scale->strides[first];
-      p.w_scale_block = product_.right.blocks > 1 ? 1 : 0;
+      if (product_.right.blocks > 1)
+        p.w_scale_block = narrow(scale->strides.back(), "product", "elements between scales");
     }
   }
-  p.x_scale_block = product_.left.blocks > 1 ? 1 : 0;
+  if (const TensorView* scale = product_.given(args, product_.at.x_scale); scale && product_.left.blocks > 1)
+    p.x_scale_block = narrow(scale->strides.back(), "product", "elements between scales");
 }
 
 void Gemv::launch(const LaunchArgs& args, std::size_t first_program) const {

@@ -67,7 +67,7 @@ struct HopperParams {
   TensorMapBytes y_map;    ///< pieces of [16, 128 bytes], 128-byte swizzle; only where results go out with bulk copies
   void* y;                 ///< rows start at multiples of 16 bytes and end at one
   const float* row_scale;  ///< of row r and block kb of the reduction: [r * row_scale_step + kb * row_scale_block]
-  const float* column_scale;   ///< of 128 columns and blocks
+  const float* column_scale;   ///< of 128 columns c and block kb: [c * column_scale_step + kb * column_scale_block]
   const void* offsets;         ///< [groups + 1], where groups are found by offsets
   const int32_t* column_sums;  ///< [n]: sums over the reduction of b's columns, where the epilogue reads them
   void* second;                ///< the second result, where the epilogue gives two; rows as those of y
@@ -77,7 +77,7 @@ struct HopperParams {
   int32_t groups;            ///< 1 where there are none
   int32_t a_group, b_group;  ///< rows of the maps from group to group
   int32_t a_part;            ///< rows of the map from part to part of a split operand
-  int32_t row_scale_step, row_scale_block, column_scale_step;
+  int32_t row_scale_step, row_scale_block, column_scale_step, column_scale_block;
   int32_t items;
   int32_t by_number;  ///< whether tiles of groups with few rows come by the group's number, which pays where hardly any
                       ///< group has none

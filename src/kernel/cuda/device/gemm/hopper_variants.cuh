@@ -143,7 +143,7 @@ struct BlockScales {
     if constexpr (K::config.column_scale)
 #pragma unroll
       for (int part = 0; part < K::b_parts; ++part)
-        right[part] = column_scale[part * (K::config.n / 128) * p.column_scale_step + kt];
+        right[part] = column_scale[part * (K::config.n / 128) * p.column_scale_step + kt * p.column_scale_block];
     if constexpr (K::config.row_scale)
 #pragma unroll
       for (int h = 0; h < 2; ++h)
