@@ -16,8 +16,8 @@ void narrow_indices(const TensorView& from, const TensorView& to) {
   const IndexList wide(from);
   auto* const indices = to.as<std::int32_t>();
   for (std::int64_t i = 0; i < from.elements(); ++i)
-    indices[i] = static_cast<std::int32_t>(
-        std::clamp<std::int64_t>(wide[i], -1, std::numeric_limits<std::int32_t>::max()));
+    indices[i] =
+        static_cast<std::int32_t>(std::clamp<std::int64_t>(wide[i], -1, std::numeric_limits<std::int32_t>::max()));
 }
 
 PartChoice int32_choice(const WideIndices& wide) {

@@ -75,14 +75,16 @@ const Kernel attention_wide_indices{
       std::vector<Program> list{{.header = "kernel/cuda/device/movement/narrow_indices.cuh",
                                  .task = "cermet::narrow_indices::Task",
                                  .threads = narrow_indices::threads}};
-      for (Program& program : choice.kernel->programs(wide.narrowed(), choice.config)) list.push_back(std::move(program));
+      for (Program& program : choice.kernel->programs(wide.narrowed(), choice.config))
+        list.push_back(std::move(program));
       return list;
     },
-    .cost = [](const Problem& p, const DeviceLimits& limits) {
-      const WideIndices wide(p);
-      const PartChoice choice = choice_of(wide);
-      return limits.launch_seconds +
-             (choice.kernel->cost ? choice.kernel->cost(wide.narrowed(), choice.config, limits) : 0);
-    }};
+    .cost =
+        [](const Problem& p, const DeviceLimits& limits) {
+          const WideIndices wide(p);
+          const PartChoice choice = choice_of(wide);
+          return limits.launch_seconds +
+                 (choice.kernel->cost ? choice.kernel->cost(wide.narrowed(), choice.config, limits) : 0);
+        }};
 
 }  // namespace cermet::cuda::attention_wide_indices_file
