@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import torch
 
-from . import _native
-from .bridge import torch_dtype
-from .devices import handle_for
-from .fakes import result_shapes
-from .operators import Function
-from .schemas import Schema, schema_of
+from .. import _native
+from ..bridge import torch_dtype
+from ..devices import handle_for
+from ..fakes import result_shapes
+from ..operators import Function
+from ..schemas import Schema, schema_of
 
 _TYPES = {"bool": "bool", "int": "int", "float": "float", "string": "str", "ints": "int[]", "floats": "float[]", "strings": "str[]"}
 

@@ -1,0 +1,118 @@
+"""The graph around segments: an FX graph that calls sessions and what stays in PyTorch in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import getitem
+from typing import Any
+
+import torch
+
+from ..errors import Error
+from .importer import Lowering
+from .options import Options
+from .partition import STATE, Partition, is_host
+from .segment import Segment, is_fatal, make_segment
+
+Node = torch.fx.Node
+aten = torch.ops.aten
+
+
+def results_of(graph: torch.fx.Graph) -> tuple:
+    """What the graph returns."""
+    found = next(node for node in reversed(graph.nodes) if node.op == "output").args[0]
+    return tuple(found) if isinstance(found, (list, tuple)) else (found,)
+
+
+def outputs_of(graph: torch.fx.Graph, segment: list[Node]) -> list[Node]:
+    """Nodes of a segment whose tensors are read outside of it."""
+    inside = set(segment)
+    found = []
+    for node in segment:
+        if isinstance(node.meta.get("val"), (list, tuple)):
+            continue  # its parts are nodes
+        if any(user not in inside and not is_dropped(user) for user in node.users):
+            found.append(node)
+    return found
+
+
+def is_dropped(node: Node) -> bool:
+    return node.target is aten._assert_tensor_metadata.default or (is_host(node) and not node.users and not node.is_impure())
+
+
+def compile_segments(graph: torch.fx.Graph, made: Partition, scratch: Lowering, options: Options) -> list[Segment]:
+    """Sessions of all segments. One that cannot compile stays in PyTorch, with the library's message as reason."""
+    segments = []
+    for nodes in list(made.segments):
+        outputs = outputs_of(graph, nodes)
+        if not outputs:
+            continue
+        try:
+            if made.whole is not None:
+                segments.append(Segment(made.whole, nodes, outputs, options))
+            else:
+                segments.append(make_segment(scratch, nodes, outputs, options))
+        except Error as error:
+            if is_fatal(error):
+                raise
+            made.segments.remove(nodes)
+            made.reasons.update({node: f"its session cannot be compiled: {error}" for node in nodes})
+    return segments
+
+
+def direct_call(graph: torch.fx.Graph, segment: Segment) -> Callable[[list[Any]], list[Any]] | None:
+    """The graph as one call of its only session, where its results are the session's or None."""
+    placeholders = [node for node in graph.nodes if node.op == "placeholder"]
+    results = results_of(graph)
+    if any(isinstance(result, Node) and result not in segment.outputs for result in results):
+        return None
+    taken = [placeholders.index(node) for node in segment.inputs]
+    places = [segment.outputs.index(result) if isinstance(result, Node) else result for result in results]
+    given = [isinstance(result, Node) for result in results]
+
+    def call(args: list[Any]) -> list[Any]:
+        made = segment(*[args[i] for i in taken])
+        return [made[place] if is_node else place for place, is_node in zip(places, given)]
+
+    return call
+
+
+def outer_call(graph: torch.fx.Graph, owner: torch.nn.Module, made: Partition, segments: list[Segment]) -> Callable[[list[Any]], Any]:
+    """The graph as an FX module in which each segment is one node."""
+    outer = torch.fx.Graph()
+    copies: dict[Node, Node] = {}
+    inside = {node: segment for segment in segments for node in segment.nodes}
+    finals = [node for node in graph.nodes if made.reasons.get(node) == STATE]
+    waiting = [node for node in graph.nodes if node.op not in ("output",) and node not in inside and node not in finals]
+    ordered = _order(waiting, made, segments)
+    for step in ordered:
+        if isinstance(step, Segment):
+            _add_segment(outer, copies, step)
+        elif not is_dropped(step):
+            copies[step] = outer.node_copy(step, lambda node: copies[node])
+    placeholders = [node for node in graph.nodes if node.op == "placeholder"]
+    for node in finals:
+        copies[node] = outer.node_copy(node, lambda operand: copies[operand])
+    outer.output(torch.fx.node.map_arg(results_of(graph), lambda node: copies[node]))
+    outer.eliminate_dead_code(lambda node: node.op == "placeholder" or node.is_impure())
+    outer.lint()
+    module = torch.fx.GraphModule(owner, outer)
+    assert len(placeholders) == sum(node.op == "placeholder" for node in outer.nodes)
+    return lambda args: module.forward(*args)
+
+
+def _order(waiting: list[Node], made: Partition, segments: list[Segment]) -> list[Any]:
+    """Constants' nodes and sizes first where they can, then each segment and what stays in PyTorch behind it."""
+    steps: list[tuple[int, int, int, Any]] = []
+    for i, node in enumerate(waiting):
+        early = node.op in ("placeholder", "get_attr") or node in made.known
+        steps.append((-1, 0, i, node) if early else (made.levels.get(node, 0), 1, i, node))
+    for i, segment in enumerate(segments):
+        steps.append((made.levels.get(segment.nodes[0], 0), 0, i, segment))
+    return [step[-1] for step in sorted(steps, key=lambda step: step[:3])]
+
+
+def _add_segment(outer: torch.fx.Graph, copies: dict[Node, Node], segment: Segment) -> None:
+    call = outer.call_function(segment, tuple(copies[node] for node in segment.inputs))
+    for i, node in enumerate(segment.outputs):
+        copies[node] = outer.call_function(getitem, (call, i))
