@@ -38,9 +38,20 @@ from .types import Tensor as Tensor
 
 if typing.TYPE_CHECKING:  # where there is no __getattr__, so that a name that is none is an error
     from .kernels import *  # noqa: F403
+    from .torch.program import compile as compile
+    from .torch.scope import scope as scope
+    from .torch.scope import super_kernel as super_kernel
 else:
 
+    #: What needs PyTorch, which is imported with it.
+    _of_torch = {"compile": ".torch.program", "super_kernel": ".torch.scope", "scope": ".torch.scope"}
+
     def __getattr__(name: str):
+        if name in _of_torch:
+            import importlib
+
+            globals()[name] = made = getattr(importlib.import_module(_of_torch[name], __name__), name)
+            return made
         if name in kernels.__all__:
             globals()[name] = made = getattr(kernels, name)  # found without this function from now on
             return made
@@ -51,4 +62,4 @@ __version__: str = _native.version()
 
 
 def __dir__() -> list[str]:
-    return sorted({*(name for name in globals() if not name.startswith("_") and name != "typing"), *kernels.__all__, "__version__"})
+    return sorted({*(name for name in globals() if not name.startswith("_") and name != "typing"), *kernels.__all__, *_of_torch, "__version__"})

@@ -7,3 +7,5 @@
 
 from . import operators as operators
 from . import scope as scope
+from .explain import Explanation as Explanation
+from .explain import explain as explain

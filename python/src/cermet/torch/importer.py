@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Iterable, Sequence
 from operator import getitem
 from typing import Any
@@ -13,7 +14,7 @@ from .. import graph as graphs
 from ..bridge import dtype_name
 from ..errors import Error, Unsupported
 from ..schemas import schema_of
-from .lower import ROWS
+from .lower import NAMED, ROWS
 from .scope import region_of, scope_of
 from .symbols import Bindings
 
@@ -163,7 +164,7 @@ class Lowering:
         if self._fold(node):
             return
         refuse_results(node)
-        found = ROWS.get(node.target)
+        found = ROWS.get(node.target) or _named_row(node.target)
         if found is None:
             is_random = torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
             raise Unsupported("random numbers" if is_random else "no row for the operator")
@@ -218,6 +219,11 @@ class Lowering:
             found, dims = (value.dtype, tuple(value.shape)), self.shape(want)
             if found != (dtype_name(want.dtype), dims):
                 raise Unsupported(f"internal error: made {found[0]}{list(found[1])}, expected {dtype_name(want.dtype)}{list(dims)}")
+
+
+def _named_row(target: Any) -> Any:
+    function = NAMED.get(str(target))
+    return None if function is None else (function, inspect.signature(function))
 
 
 def is_pure(node: Node) -> bool:

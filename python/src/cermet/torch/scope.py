@@ -7,7 +7,9 @@ are kept by PyTorch because they have a side effect. The importer removes them.
 from __future__ import annotations
 
 import functools
+import os
 import re
+import traceback
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -101,7 +103,15 @@ def _decorated(manager: Any, function: Callable) -> Callable:
 def source_line(node: torch.fx.Node) -> str:
     """"model.py:12" of the user's line that made a node, or nothing."""
     found = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
-    return f"{found[-1][0].rpartition('/')[2]}:{found[-1][1]}" if found else ""
+    users = [(file, line) for file, line in found if os.path.dirname(file) != os.path.dirname(__file__)]
+    return f"{os.path.basename(users[-1][0])}:{users[-1][1]}" if users else ""
+
+
+def _calling_line() -> str:
+    """Where the innermost frame is that is neither PyTorch's nor this package's: of a graph that Dynamo made of a marker's own function, which knows no other."""
+    own = (os.path.dirname(torch.__file__), os.path.dirname(os.path.dirname(__file__)), os.path.dirname(os.__file__) + os.sep)
+    frames = [frame for frame in traceback.extract_stack() if not frame.filename.startswith((*own, "<"))]
+    return f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
 
 
 def region_of(node: torch.fx.Node) -> tuple[str | None, str] | None:
@@ -127,9 +137,7 @@ def mark_nodes(graph: torch.fx.Graph) -> None:
             if node.target in _BEGINS:
                 opened.append(node)
             elif opened and _BEGINS[opened[-1].target] is node.target:  # type: ignore[index]
-                opened.pop()
-            else:
-                _report_unbalanced(node)
+                opened.pop()  # an end alone belongs to a begin in another graph, which is reported there
             continue
         regions = [begin.args for begin in opened if begin.target is _SUPER_BEGIN]
         if regions:
@@ -144,10 +152,10 @@ def mark_nodes(graph: torch.fx.Graph) -> None:
             graph.erase_node(node)
 
 
-def _report_unbalanced(node: torch.fx.Node) -> None:
-    named = f"super_kernel {node.args[0]!r}" if node.target is _SUPER_BEGIN else "scope" if node.target in (_SCOPE_BEGIN, _SCOPE_END) else "super_kernel"
-    line = source_line(node)
+def _report_unbalanced(begin: torch.fx.Node) -> None:
+    named = f"super_kernel {begin.args[0]!r}" if begin.target is _SUPER_BEGIN else f"scope {begin.args[0]!r}"
+    line = source_line(begin) or _calling_line()
     message = f"{named}: expected its begin and end in one graph, found a graph break inside{f' at {line}' if line else ''}"
-    if node.target is _SUPER_BEGIN and "strict-scope-check=abort" in str(node.args[1]):
+    if begin.target is _SUPER_BEGIN and "strict-scope-check=abort" in str(begin.args[1]):
         raise InvalidArgument(message)
     warnings.warn(message, stacklevel=2)

@@ -18,4 +18,5 @@ from . import (  # noqa: F401
     reduce,
     scatter,
 )
+from .products import NAMED as NAMED
 from .rows import ROWS as ROWS

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 
-from ...errors import Unsupported
 from .elementwise import HALF, clamped
 from .rows import add_row, aten, row
 
@@ -92,9 +91,7 @@ def log_sigmoid(lowering, node, x):
     made = lowering.op("neg", lowering.op("softplus", lowering.op("neg", lowering(x))))
     if node.target is aten.log_sigmoid.default:
         return made
-    if 1 in lowering.used(node):
-        raise Unsupported("the buffer of log_sigmoid_forward")
-    return [made, None]
+    return [made, lowering.op("exp", lowering.op("neg", lowering.op("abs", lowering(x)))) if 1 in lowering.used(node) else None]
 
 
 @row(aten.threshold.default)

@@ -96,9 +96,14 @@ for _name in ("floor", "ceil", "round"):
 
 @row(aten.round.decimals)
 def round_decimals(lowering, node, x, *, decimals):
-    if decimals:
-        raise Unsupported("rounding to decimals")
-    return _unchanged_integers("round")(lowering, node, x)
+    dtype = lowering.dtype(node)
+    if not decimals or not dtype.is_floating_point:
+        return _unchanged_integers("round")(lowering, node, x)
+    inner = torch.float32 if dtype in HALF else dtype
+    factor = lowering.number(10.0 ** abs(decimals), inner)
+    there, back = ("mul", "div") if decimals > 0 else ("div", "mul")
+    scaled = lowering.op("round", lowering.op(there, lowering.cast(lowering(x), inner), factor))
+    return lowering.cast(lowering.op(back, scaled, factor), dtype)
 
 
 @row(aten.trunc.default, aten.fix.default)
@@ -128,7 +133,7 @@ def neg(lowering, node, x):
 
 
 @row(aten.abs.default)
-def abs(lowering, node, x):
+def absolute(lowering, node, x):
     return lowering(x) if lowering.dtype(x) == torch.bool else lowering.op("abs", lowering(x))
 
 
@@ -253,3 +258,10 @@ def heaviside(lowering, node, x, values):
     return lowering.op("where", lowering.op("equal", value, zero), lowering.cast(lowering(values), dtype), step)
 
 
+
+
+@row(aten.ldexp.Tensor)
+def ldexp(lowering, node, x, exponent):
+    dtype = lowering.dtype(node)
+    power = lowering.op("pow", lowering.number(2, dtype), lowering.cast(lowering(exponent), dtype))
+    return lowering.op("mul", lowering.cast(lowering(x), dtype), power)

@@ -37,8 +37,20 @@ def layer_norm(lowering, node, x, normalized_shape, weight=None, bias=None, eps=
     made = _norm(lowering, "layer_norm", x, list(normalized_shape), weight, bias, float(eps))
     if node.target is aten.layer_norm.default:
         return made
-    _only_first(lowering, node)
-    return [made, None, None]
+    axes = list(range(lowering.rank(x) - len(normalized_shape), lowering.rank(x)))
+    return [made, *_statistics(lowering, node, lowering(x), axes, float(eps))]
+
+
+def _statistics(lowering: Any, node: Node, value: Any, axes: list[int], eps: float) -> list[Any]:
+    """Mean and 1 / deviation over axes, in the types and shapes of the second and third results; None where nothing reads them."""
+    if not lowering.used(node) - {0}:
+        return [None, None]
+    value = lowering.cast(value, torch.float32)
+    mean = lowering.op("reduce_mean", value, axes=axes, keepdims=True)
+    spread = lowering.op("reduce_mean", lowering.op("square", lowering.op("sub", value, mean)), axes=axes, keepdims=True)
+    inverse = lowering.op("rsqrt", lowering.op("add", spread, lowering.number(eps, torch.float32)))
+    wanted = node.meta["val"][1:]
+    return [lowering.cast(lowering.reshape(made, lowering.shape(like)), like.dtype) for made, like in zip((mean, inverse), wanted)]
 
 
 def _only_first(lowering: Any, node: Node) -> None:
@@ -66,8 +78,8 @@ def group_norm(lowering, node, x, num_groups, weight=None, bias=None, eps=1e-5, 
 
 @row(aten.native_group_norm.default)
 def native_group_norm(lowering, node, x, weight, bias, n, c, hxw, group, eps):
-    _only_first(lowering, node)
-    return [_group(lowering, x, group, weight, bias, float(eps)), None, None]
+    value = lowering.reshape(lowering(x), [n, group, c // group * hxw])
+    return [_group(lowering, x, group, weight, bias, float(eps)), *_statistics(lowering, node, value, [2], float(eps))]
 
 
 def _group(lowering: Any, x: Node, groups: int, weight: Any, bias: Any, eps: float) -> Any:

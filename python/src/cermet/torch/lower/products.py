@@ -119,3 +119,38 @@ def addr(lowering, node, *operands, beta=1, alpha=1):
 @row(aten.linalg_det.default, aten.det.default)
 def det(lowering, node, x):
     return lowering.op("det", lowering(x))
+
+
+@row(aten._cdist_forward.default)
+def cdist(lowering, node, a, b, p, compute_mode=None):
+    """Distances of all pairs of rows."""
+    op, dtype = lowering.op, lowering.dtype(node)
+    if not lowering.fake(node).numel() or not lowering.shape(a)[-1]:
+        raise Unsupported("distances of no elements")
+    *lead, rows, width = lowering.shape(a)
+    left = lowering.reshape(lowering(a), [*lead, rows, 1, width])
+    *lead, rows, width = lowering.shape(b)
+    apart = op("abs", op("sub", left, lowering.reshape(lowering(b), [*lead, 1, rows, width])))
+    axes = [lowering.rank(node)]
+    if p == float("inf"):
+        return op("reduce_max", apart, axes=axes)
+    if p == 0:
+        return op("reduce_sum", lowering.cast(op("not_equal", apart, lowering.number(0, dtype)), dtype), axes=axes)
+    if p == 2:
+        return op("sqrt", op("reduce_sum", op("square", apart), axes=axes))
+    total = op("reduce_sum", apart if p == 1 else op("pow", apart, lowering.number(p, dtype)), axes=axes)
+    return total if p == 1 else op("pow", total, lowering.number(1 / p, dtype))
+
+
+def grouped(lowering: Any, node: Node, x: Node, weight: Node, ends: Node | None = None, bias: Node | None = None, out_dtype: Any = None) -> Any:
+    """Rows sorted by group, each group times its own [K, N]; `ends` is where each group ends."""
+    if ends is None or bias is not None or lowering.rank(x) != 2 or lowering.rank(weight) != 3:
+        raise Unsupported("grouped products of other forms than rows by weights")
+    zero = lowering.reshape(lowering.number(0, lowering.dtype(ends)), [1])
+    offsets = lowering.op("concat", zero, lowering(ends), axis=0)
+    return lowering.op("grouped_linear", lowering(x), lowering.transpose(lowering(weight), [0, 2, 1]), offsets)
+
+
+row(aten._grouped_mm.default)(grouped)
+#: Operators of other packages that have rows, by name: those packages may be missing.
+NAMED = {"transformers.grouped_mm_fallback.default": grouped}

@@ -54,13 +54,36 @@ def scatter_add(lowering, node, x, dim, index, source):
 
 @row(aten.scatter_reduce.two)
 def scatter_reduce(lowering, node, x, dim, index, source, reduce, *, include_self=True):
-    if reduce not in _REDUCTIONS:
-        raise Unsupported(f"scatter_reduce with {reduce}")
-    start: Any = x
-    if not include_self:
-        dtype = lowering.dtype(node)
-        start = scattered(lowering, node, x, dim, index, _neutral(reduce, dtype))
-    return scattered(lowering, node, start, dim, index, source, _REDUCTIONS[reduce])
+    return _combined(lowering, node, lowering(x), reduce, include_self, lambda start, of, kind: scattered(lowering, node, start, dim, index, source if of is None else of, kind))
+
+
+def _combined(lowering: Any, node: Node, x: Any, reduce: str, include_self: bool, put: Any) -> Any:
+    """A reduction whose step is put(start, None for the source or a number, kind). Without x itself its elements are first replaced by a neutral number; a mean is a
+    sum divided by how many there were."""
+    dtype = lowering.dtype(node)
+    start = x if include_self else put(x, _neutral("sum" if reduce == "mean" else reduce, dtype), "none")
+    if reduce != "mean":
+        return put(start, None, _REDUCTIONS[reduce])
+    if dtype != torch.float32:
+        raise Unsupported(f"means of {dtype}")
+    ones = lowering.expand(lowering.number(1, dtype), [int(size) for size in start.shape])
+    count = put(ones if include_self else put(ones, 0, "none"), 1, "sum")
+    return lowering.op("div", put(start, None, "sum"), count)
+
+
+@row(aten.index_reduce.default)
+def index_reduce(lowering, node, x, dim, index, source, reduce, *, include_self=True):
+    axis, sizes = dim % max(lowering.rank(x), 1), lowering.shape(source) or (1,)
+    places = along(lowering, index, sizes, axis)
+
+    def put(start: Any, of: Any, kind: str) -> Any:
+        updates = lowering.reshape(lowering(source), sizes) if of is None else lowering.expand(lowering.number(of, lowering.dtype(node)), sizes)
+        return lowering.op("scatter", start, places, updates, axis=axis, reduction=kind)
+
+    if not lowering.dtype(node).is_floating_point:
+        raise Unsupported(f"index_reduce of {lowering.dtype(node)}")
+    start = lowering.reshape(lowering(x), lowering.shape(x) or (1,))
+    return lowering.reshape(_combined(lowering, node, start, reduce, include_self, put), lowering.shape(node))
 
 
 def _neutral(reduce: str, dtype: torch.dtype) -> Any:
@@ -174,6 +197,21 @@ def as_strided_scatter(lowering, node, x, source, size, stride, storage_offset=N
     if not fake.is_contiguous() or lowering.bindings.size(fake.storage_offset()):
         raise Unsupported("as_strided of a view")
     return _replaced(lowering, node, x, source, _numbers(lowering, x).as_strided(size, stride, storage_offset or 0))
+
+
+@row(aten.masked_scatter.default)
+def masked_scatter(lowering, node, x, mask, source):
+    """The next element of the source where the mask is true: its place is the number of trues before."""
+    shape, count = lowering.shape(node), lowering.fake(node).numel()
+    if not count or not lowering.fake(source).numel():
+        return lowering.expand(lowering(x), shape)
+    flat = lowering.reshape(lowering.expand(lowering(mask), shape), [count])
+    places = lowering.op("cumsum", lowering.cast(flat, torch.int64), axis=0, exclusive=True)
+    last = lowering.number(lowering.fake(source).numel() - 1, torch.int64)
+    updates = lowering.reshape(lowering(source), [lowering.fake(source).numel()])
+    chosen = lowering.op("gather", updates, lowering.op("min", places, last), axis=0)
+    value = lowering.reshape(lowering.expand(lowering(x), shape), [count])
+    return lowering.reshape(lowering.op("where", flat, chosen, value), shape)
 
 
 @row(aten.fill.Scalar, aten.fill.Tensor)
