@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ..errors import Unsupported
+from ..errors import Error, Unsupported
 from .importer import Lowering, is_pure, is_tensor
 
 Node = torch.fx.Node
@@ -58,8 +58,8 @@ def declare(lowering: Lowering, node: Node) -> None:
 def _try_declare(lowering: Lowering, node: Node) -> None:
     try:
         declare(lowering, node)
-    except (TypeError, Unsupported):
-        pass  # an element type that the library does not have, or sizes that depend on elements: its readers are refused
+    except (TypeError, Error):
+        pass  # an element type or rank that the library does not have, or sizes that depend on elements: its readers are refused
 
 
 def partition(graph: torch.fx.Graph, lowering: Lowering, threshold: bool = True) -> Partition:

@@ -155,8 +155,7 @@ def div_mode(lowering, node, a, b, *, rounding_mode=None):
         return floor_divide(lowering, node, a, b)
     dtype = promoted(a, b)
     if dtype.is_floating_point:
-        inner = torch.float32 if dtype in HALF else dtype
-        return lowering.cast(trunc(lowering, lowering.op("div", *(lowering.operand(of, inner) for of in (a, b)))), dtype)
+        return trunc(lowering, div(lowering, node, a, b))  # the quotient is rounded first
     refuse_zero_divisor(lowering, b)
     return lowering.op("div", *(lowering.operand(of, dtype) for of in (a, b)))
 

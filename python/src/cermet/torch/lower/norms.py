@@ -107,9 +107,9 @@ def _batch(lowering: Any, node: Node, x: Node, weight: Any, bias: Any, mean: Nod
         scale = torch.rsqrt(known[3] + eps) * (1 if known[0] is None else known[0])
         shift = (0 if known[1] is None else known[1]) - known[2] * scale
         name = lowering.names.get(mean, node.name)
-        made = [lowering.constant(part.to(inner), f"{name}.{word}") for part, word in ((scale, "scale"), (shift, "shift"))]
-        scaled = op("mul", value, _along_channels(lowering, made[0], rank))
-        return lowering.cast(op("add", scaled, _along_channels(lowering, made[1], rank)), dtype)
+        shape = [-1] + [1] * (rank - 2)
+        made = [lowering.constant(part.to(inner).reshape(shape), f"{name}.{word}") for part, word in ((scale, "scale"), (shift, "shift"))]
+        return lowering.cast(op("add", op("mul", value, made[0]), made[1]), dtype)
     scale = op("rsqrt", op("add", lowering.cast(lowering(variance), inner), lowering.number(eps, inner)))
     if weight is not None:
         scale = op("mul", scale, lowering.cast(lowering(weight), inner))
