@@ -256,7 +256,7 @@ MODELS = {
     "shufflenet": torchvision("shufflenet_v2_x1_0"), "mnasnet": torchvision("mnasnet1_0"), "squeezenet": torchvision("squeezenet1_1"),
     "googlenet": torchvision("googlenet", init_weights=False), "maxvit": torchvision("maxvit_t", 224), "deeplab": segmentation("deeplabv3_resnet50"),
     "lraspp": segmentation("lraspp_mobilenet_v3_large"), "deit3": timm("deit3_small_patch16_224"), "eva02": timm("eva02_tiny_patch14_224"),
-    "mixer": timm("mixer_s32_224"), "convnextv2": timm("convnextv2_nano", 64), "efficientvit": timm("efficientvit_b0"), "nfnet": timm("nfnet_l0", 64),
-    "resmlp": timm("resmlp_12_224"), "cait": timm("cait_xxs24_224"), "poolformer": timm("poolformer_s12", 64), "unet": unet, "vae": vae, "flux": flux, "dit": dit,
+    "mixer": timm("mixer_s32_224", num_classes=0), "convnextv2": timm("convnextv2_nano", 64), "efficientvit": timm("efficientvit_b0"), "nfnet": timm("nfnet_l0", 64),
+    "resmlp": timm("resmlp_12_224", num_classes=0), "cait": timm("cait_xxs24_224"), "poolformer": timm("poolformer_s12", 64), "unet": unet, "vae": vae, "flux": flux, "dit": dit,
     "qwen3_moe": decoder("Qwen3Moe", head_dim=16, moe_intermediate_size=32, num_experts=4, num_experts_per_tok=2), "mixtral": decoder("Mixtral", num_local_experts=4),
 }  # fmt: skip

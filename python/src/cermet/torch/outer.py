@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from ..errors import Error
+from .check import Checked
 from .importer import Lowering
 from .options import Options
 from .partition import STATE, Partition, is_host
@@ -40,9 +41,9 @@ def is_dropped(node: Node) -> bool:
     return node.target is aten._assert_tensor_metadata.default or (is_host(node) and not node.users and not node.is_impure())
 
 
-def compile_segments(graph: torch.fx.Graph, made: Partition, scratch: Lowering, options: Options) -> list[Segment]:
+def compile_segments(graph: torch.fx.Graph, made: Partition, scratch: Lowering, options: Options) -> list[Any]:
     """Sessions of all segments. One that cannot compile stays in PyTorch, with the library's message as reason."""
-    segments = []
+    segments: list[Any] = []
     for nodes in list(made.segments):
         outputs = outputs_of(graph, nodes)
         if not outputs:
@@ -57,10 +58,10 @@ def compile_segments(graph: torch.fx.Graph, made: Partition, scratch: Lowering, 
                 raise
             made.segments.remove(nodes)
             made.reasons.update({node: f"its session cannot be compiled: {error}" for node in nodes})
-    return segments
+    return [Checked(segment, scratch, options) for segment in segments] if options.check else segments
 
 
-def direct_call(graph: torch.fx.Graph, segment: Segment) -> Callable[[list[Any]], list[Any]] | None:
+def direct_call(graph: torch.fx.Graph, segment: Any) -> Callable[[list[Any]], list[Any]] | None:
     """The graph as one call of its only session, where its results are the session's or None."""
     placeholders = [node for node in graph.nodes if node.op == "placeholder"]
     results = results_of(graph)
@@ -77,28 +78,42 @@ def direct_call(graph: torch.fx.Graph, segment: Segment) -> Callable[[list[Any]]
     return call
 
 
-def outer_call(graph: torch.fx.Graph, owner: torch.nn.Module, made: Partition, segments: list[Segment]) -> Callable[[list[Any]], Any]:
+def outer_call(graph: torch.fx.Graph, owner: torch.nn.Module, made: Partition, segments: list[Any]) -> Callable[[list[Any]], Any]:
     """The graph as an FX module in which each segment is one node."""
     outer = torch.fx.Graph()
     copies: dict[Node, Node] = {}
     inside = {node: segment for segment in segments for node in segment.nodes}
-    finals = [node for node in graph.nodes if made.reasons.get(node) == STATE]
-    waiting = [node for node in graph.nodes if node.op not in ("output",) and node not in inside and node not in finals]
-    ordered = _order(waiting, made, segments)
-    for step in ordered:
-        if isinstance(step, Segment):
-            _add_segment(outer, copies, step)
+    writes = [node for node in graph.nodes if made.reasons.get(node) == STATE]
+    direct = {write.args[1]: write for write in writes if _may_write(graph, made, inside, write)}
+    waiting = [node for node in graph.nodes if node.op != "output" and node not in inside and node not in writes]
+    for step in _order(waiting, made, segments):
+        if not isinstance(step, Node):
+            _add_segment(outer, copies, step, direct)
         elif not is_dropped(step):
             copies[step] = outer.node_copy(step, lambda node: copies[node])
-    placeholders = [node for node in graph.nodes if node.op == "placeholder"]
-    for node in finals:
-        copies[node] = outer.node_copy(node, lambda operand: copies[operand])
+    for write in writes:
+        if write not in direct.values():
+            copies[write] = outer.node_copy(write, lambda operand: copies[operand])
     outer.output(torch.fx.node.map_arg(results_of(graph), lambda node: copies[node]))
-    outer.eliminate_dead_code(lambda node: node.op == "placeholder" or node.is_impure())
+    writers = [segment.into for segment in segments]
+    outer.eliminate_dead_code(lambda node: node.op == "placeholder" or node.is_impure() or node.target in writers)
     outer.lint()
     module = torch.fx.GraphModule(owner, outer)
-    assert len(placeholders) == sum(node.op == "placeholder" for node in outer.nodes)
     return lambda args: module.forward(*args)
+
+
+def _may_write(graph: torch.fx.Graph, made: Partition, inside: dict[Node, Any], write: Node) -> bool:
+    """Whether a session may give its result in the memory of the input that it replaces: where nothing behind it reads the old value, and nothing else the result."""
+    state, value = write.args[:2]
+    if value not in inside or value.users.keys() - {write} - set(inside[value].nodes):
+        return False
+    old, new = state.meta["val"], value.meta["val"]
+    if old.shape != new.shape or old.dtype != new.dtype or not old.is_contiguous():
+        return False
+    if state in results_of(graph) or sum(node.op == "call_function" and node.target is aten.copy_.default and node.args[0] is state for node in graph.nodes) > 1:
+        return False
+    readers = [user for user in state.users if user is not write]
+    return all(inside.get(user) is inside[value] for user in readers)
 
 
 def _order(waiting: list[Node], made: Partition, segments: list[Segment]) -> list[Any]:
@@ -112,7 +127,10 @@ def _order(waiting: list[Node], made: Partition, segments: list[Segment]) -> lis
     return [step[-1] for step in sorted(steps, key=lambda step: step[:3])]
 
 
-def _add_segment(outer: torch.fx.Graph, copies: dict[Node, Node], segment: Segment) -> None:
-    call = outer.call_function(segment, tuple(copies[node] for node in segment.inputs))
+def _add_segment(outer: torch.fx.Graph, copies: dict[Node, Node], segment: Any, direct: dict[Node, Node]) -> None:
+    """One call; results that replace an input are given its memory."""
+    inputs = tuple(copies[node] for node in segment.inputs)
+    places = {i: copies[direct[node].args[0]] for i, node in enumerate(segment.outputs) if node in direct}
+    call = outer.call_function(segment.into, (inputs, places)) if places else outer.call_function(segment, inputs)
     for i, node in enumerate(segment.outputs):
         copies[node] = outer.call_function(getitem, (call, i))

@@ -72,14 +72,24 @@ class Report:
         }
 
 
+def name_of(node: torch.fx.Node) -> str:
+    """"aten.nonzero"."""
+    return node.target.name().replace("::", ".") if hasattr(node.target, "name") else str(node.target)
+
+
+def describe(node: torch.fx.Node) -> str:
+    """A node as messages name it: operator, module and the user's line."""
+    line, module = source_line(node), scope_of(node)
+    return f"{name_of(node)}{f' of {module}' if module else ''}{f' at {line}' if line else ''}"
+
+
 def report_of(graph: torch.fx.Graph, made: Partition, segments: list[Segment]) -> Report:
     counted = [node for node in graph.nodes if node.op == "call_function" and not is_host(node) and node not in made.known and not _selects(node)]
     rows = []
     for node in counted:
         reason = made.reasons.get(node)
         if reason is not None and reason != STATE:
-            name = node.target.name().replace("::", ".") if hasattr(node.target, "name") else str(node.target)
-            rows.append(Refusal(name, reason, source_line(node), scope_of(node)))
+            rows.append(Refusal(name_of(node), reason, source_line(node), scope_of(node)))
     counted = [node for node in counted if made.reasons.get(node) != STATE]
     return Report(len(counted), tuple(rows), tuple(segment.session for segment in segments))
 

@@ -48,9 +48,9 @@ class Segment:
         if self._is_plain:
             made = self.session._native.run(tensors, tensors[0], None, None)
             return made if isinstance(made, tuple) else (made,)
-        return self.run(tensors, {})
+        return self.into(tensors, {})
 
-    def run(self, tensors: tuple[torch.Tensor, ...], places: dict[int, torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    def into(self, tensors: tuple[torch.Tensor, ...], places: dict[int, torch.Tensor]) -> tuple[torch.Tensor, ...]:
         """Runs with memory of the caller for some results, by their place."""
         made: dict[int, torch.Tensor] = {}
         for i, shape, dtype, _ in self._results:
