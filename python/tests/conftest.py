@@ -14,7 +14,7 @@ if importlib.util.find_spec("torch") is None:
     for name in ("CERMET_TEST_TORCH", "CERMET_TEST_CUDA"):
         if os.environ.get(name) == "1":
             raise RuntimeError(f"{name}: expected torch to be installed, found none")
-    collect_ignore = ["test_torch.py", "test_compile.py", "test_graph_torch.py"]
+    collect_ignore = ["test_torch.py", "test_compile.py", "test_graph_torch.py", *(file.name for file in pathlib.Path(__file__).parent.glob("test_torch_*.py"))]
 elif os.environ.get("CERMET_TEST_CUDA") == "1":
     import torch
 

@@ -1,6 +1,7 @@
 """PyTorch's operator tests (OpInfo) through the importer: every sample of an entry as a graph of its own.
 
-An entry is whole (every sample runs in one session and is right), part (some samples are refused), refused (all are) or wrong. opinfo/TYPE.txt has the state
+An entry is whole (every sample runs in one session and is right), part (some samples are refused), refused (all are) or
+wrong. opinfo/TYPE.txt has the state
 of each entry; where it is refused, with the first reason. To write them again:
 
     CERMET_APPROVE=1 CERMET_TEST_OPINFO=1 python -m pytest python/tests/test_torch_opinfo.py
@@ -56,7 +57,9 @@ def _alarm(*_: object) -> None:
 
 
 def traced(entry: Any, sample: Any) -> tuple[Any, list[torch.Tensor], list[torch.Tensor], Any] | None:
-    """(graph, operands, expected results, the function) of a sample; None where PyTorch does not trace it, or its results are no tensors."""
+    """(graph, operands, expected results, the function) of a sample; None where PyTorch does not trace it, or its
+    results are no tensors.
+    """
     flat, spec = pytree.tree_flatten((sample.input, sample.args, sample.kwargs))
     places = [i for i, of in enumerate(flat) if isinstance(of, torch.Tensor)]
     operands = [flat[i].detach().clone() for i in places]
@@ -73,7 +76,9 @@ def traced(entry: Any, sample: Any) -> tuple[Any, list[torch.Tensor], list[torch
         return None
     function = torch.func.functionalize(call)
     with compat.composites_kept(kept_composites()), enable_python_dispatcher():
-        graph = make_fx(function, decomposition_table=decompositions(), tracing_mode="fake")(*[operand.clone() for operand in operands])
+        graph = make_fx(function, decomposition_table=decompositions(), tracing_mode="fake")(
+            *[operand.clone() for operand in operands]
+        )
     return graph, operands, expected, call
 
 
@@ -118,9 +123,13 @@ def state_of_sample(entry: Any, sample: Any, dtype: str) -> tuple[str, str]:
 
 
 def as_near(call: Any, operands: list[torch.Tensor], found: list[torch.Tensor], expected: list[torch.Tensor]) -> bool:
-    """Whether results of 16 bits are as near to those of float32 operands as PyTorch's are: sums of rounded terms may cancel."""
+    """Whether results of 16 bits are as near to those of float32 operands as PyTorch's are: sums of rounded terms may
+    cancel.
+    """
     try:
-        exact = pytree.tree_leaves(call(*[operand.float() if operand.is_floating_point() else operand for operand in operands]))
+        exact = pytree.tree_leaves(
+            call(*[operand.float() if operand.is_floating_point() else operand for operand in operands])
+        )
     except Exception:
         return False
     for one, other, reference in zip(found, expected, exact):
@@ -147,7 +156,10 @@ def state_of(entry: Any, dtype: str) -> tuple[str, str]:
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         try:
-            samples = [sample for _, sample in zip(range(SAMPLES), entry.sample_inputs("cpu", DTYPES[dtype], requires_grad=False))]
+            samples = [
+                sample
+                for _, sample in zip(range(SAMPLES), entry.sample_inputs("cpu", DTYPES[dtype], requires_grad=False))
+            ]
         except Exception:
             return "none", ""
         for sample in samples:

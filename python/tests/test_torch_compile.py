@@ -32,7 +32,9 @@ class Block(torch.nn.Module):
 
 def test_the_backend_is_found_without_an_import():
     model, x = Block().eval(), torch.randn(2, 5, 32)
-    torch.testing.assert_close(torch.compile(model, backend="cermet", fullgraph=True)(x), model(x), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(
+        torch.compile(model, backend="cermet", fullgraph=True)(x), model(x), rtol=1e-5, atol=1e-5
+    )
 
 
 def test_a_block_is_one_session():
@@ -45,7 +47,10 @@ def test_a_block_is_one_session():
 
 def test_what_stays_in_pytorch_is_reported():
     x, w, made = torch.randn(40, 40), torch.randn(40, 40), []
-    with pytest.warns(UserWarning, match=r"operators in \d sessions?; \d stays? in PyTorch: .*linalg_inv_ex.* at test_torch_compile.py:\d+"):
+    with pytest.warns(
+        UserWarning,
+        match=r"operators in \d sessions?; \d stays? in PyTorch: .*linalg_inv_ex.* at test_torch_compile.py:\d+",
+    ):
         result = compiled(lambda x, w: torch.linalg.inv(x @ w) @ torch.softmax(w, -1), made)(x, w)
     torch.testing.assert_close(result, torch.linalg.inv(x @ w) @ torch.softmax(w, -1), rtol=1e-3, atol=1e-3)
     assert len(made[0].report.sessions) == 2

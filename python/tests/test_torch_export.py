@@ -17,7 +17,9 @@ def fresh():
 
 
 def small():
-    return torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.GELU(), torch.nn.LayerNorm(16), torch.nn.Linear(16, 3)).eval()
+    return torch.nn.Sequential(
+        torch.nn.Linear(8, 16), torch.nn.GELU(), torch.nn.LayerNorm(16), torch.nn.Linear(16, 3)
+    ).eval()
 
 
 def test_a_module():
@@ -33,7 +35,9 @@ def test_a_module():
 
 def test_operands_are_checked():
     compiled = cermet.compile(small(), (torch.randn(2, 8),))
-    with pytest.raises(cermet.InvalidArgument, match=r"operand 0: expected torch.float32 \['2', '8'\], found torch.float32 \[3, 8\]"):
+    with pytest.raises(
+        cermet.InvalidArgument, match=r"operand 0: expected torch.float32 \['2', '8'\], found torch.float32 \[3, 8\]"
+    ):
         compiled(torch.randn(3, 8))
     with pytest.raises(cermet.InvalidArgument, match="operands: expected the structure"):
         compiled(torch.randn(2, 8), torch.randn(2, 8))

@@ -1,14 +1,19 @@
-"""PyTorch's operator tests; see opinfo_entries.py. Here a part of the entries; all of them with CERMET_TEST_OPINFO=1 (about five minutes a type)."""
+"""PyTorch's operator tests; see opinfo_entries.py. Here a part of the entries; all of them with CERMET_TEST_OPINFO=1
+(about five minutes a type).
+"""
 
 import os
 import pathlib
+import warnings
 import zlib
 
 import pytest
 import torch
 
 pytest.importorskip("expecttest", reason="PyTorch's operator tests need expecttest")
-import opinfo_entries  # noqa: E402
+with warnings.catch_warnings():  # PyTorch's tests miss packages that these entries do not use
+    warnings.simplefilter("ignore")
+    import opinfo_entries
 
 FOLDER = pathlib.Path(__file__).parent / "opinfo"
 WHOLE = os.environ.get("CERMET_TEST_OPINFO") == "1"

@@ -51,7 +51,9 @@ def test_the_same_bits_with_and_without():
         def forward(self, x):
             return torch.tanh((lambda y: y @ y)(torch.softmax(torch.relu(x @ x), -1)))
 
-    results = [torch.compile(model, backend="cermet", options={"rounding": "strict"})(X) for model in (Nested(), Plain())]
+    results = [
+        torch.compile(model, backend="cermet", options={"rounding": "strict"})(X) for model in (Nested(), Plain())
+    ]
     assert torch.equal(*results)
 
 
@@ -108,11 +110,30 @@ def test_a_graph_break_inside_is_reported():
             return x @ x
 
     expected = model(X, "")
-    with pytest.warns(UserWarning, match=r"super_kernel 'sp1': expected its begin and end in one graph, found a graph break inside"):
+    with pytest.warns(
+        UserWarning, match=r"super_kernel 'sp1': expected its begin and end in one graph, found a graph break inside"
+    ):
         torch.testing.assert_close(torch.compile(model, backend="cermet")(X, ""), expected)
     torch._dynamo.reset()
-    with pytest.raises(Exception, match=r"super_kernel 'sp1': .* found a graph break inside at test_torch_scope.py:\d+"):
+    with pytest.raises(
+        Exception, match=r"super_kernel 'sp1': .* found a graph break inside at test_torch_scope.py:\d+"
+    ):
         torch.compile(model, backend="cermet")(X, "strict-scope-check=abort")
+
+
+def test_a_region_whose_operator_stays_in_pytorch():
+    def model(x, options):
+        with cermet.super_kernel("sp1", options):
+            return torch.softmax(torch.linalg.inv(x), -1) @ x
+
+    x = torch.randn(64, 64)
+    with pytest.warns(UserWarning, match="linalg_inv_ex"):
+        torch.testing.assert_close(torch.compile(model, backend="cermet")(x, ""), model(x, ""), rtol=1e-3, atol=1e-3)
+    torch._dynamo.reset()
+    with pytest.raises(
+        Exception, match=r"super_kernel 'sp1': expected all its operators in a session, found aten.linalg_inv_ex"
+    ):
+        torch.compile(model, backend="cermet")(x, "strict-scope-check=abort")
 
 
 def test_eager_mode_checks_options_and_does_nothing():
@@ -132,12 +153,18 @@ class Original(torch.nn.Module):
 class Region(torch.nn.Module):
     def forward(self, x1, x2, scale, pertoken_scale, weight_scale):
         with torchair.scope.super_kernel("sp1", "stream-fusion=1"):
-            product = torch_npu.npu_quant_matmul(x1, x2, scale, pertoken_scale=pertoken_scale, output_dtype=torch.bfloat16)
-            gated = torch_npu.npu_dequant_swiglu_quant(product, weight_scale=weight_scale, activate_left=True, quant_mode=1)
+            product = torch_npu.npu_quant_matmul(
+                x1, x2, scale, pertoken_scale=pertoken_scale, output_dtype=torch.bfloat16
+            )
+            gated = torch_npu.npu_dequant_swiglu_quant(
+                product, weight_scale=weight_scale, activate_left=True, quant_mode=1
+            )
             return gated, product
 
 
-@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU"))])
+@pytest.mark.parametrize(
+    "device", ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU"))]
+)
 def test_a_program_of_torchair_runs_with_its_imports_renamed(device):
     m, k, n = 96, 768, 512
     x1 = torch.randint(-10, 10, (m, k), dtype=torch.int8)
@@ -157,6 +184,8 @@ def test_a_program_of_torchair_runs_with_its_imports_renamed(device):
 
 def test_what_torchair_has_and_this_has_not_is_refused():
     with pytest.raises(cermet.Unsupported, match="npu_quant_matmul: output_dtype: expected bfloat16"):
-        torch_npu.npu_quant_matmul(torch.zeros(2, 2, dtype=torch.int8), torch.zeros(2, 2, dtype=torch.int8), torch.ones(2))
+        torch_npu.npu_quant_matmul(
+            torch.zeros(2, 2, dtype=torch.int8), torch.zeros(2, 2, dtype=torch.int8), torch.ones(2)
+        )
     with pytest.raises(cermet.Unsupported, match="npu_dequant_swiglu_quant: expected quant_mode 1"):
         torch_npu.npu_dequant_swiglu_quant(torch.zeros(2, 4))

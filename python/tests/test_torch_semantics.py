@@ -42,13 +42,29 @@ def refused(function, *inputs, reason):
     torch.testing.assert_close(found, function(*inputs), equal_nan=True)
 
 
-@pytest.mark.parametrize("a, b", [
-    (torch.int32, torch.float32), (torch.int64, torch.float16), (torch.bool, torch.int8), (torch.bfloat16, torch.float32),
-    (torch.uint8, torch.int8), (torch.float16, torch.bfloat16), (torch.int64, torch.float64),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "a, b",
+    [
+        (torch.int32, torch.float32),
+        (torch.int64, torch.float16),
+        (torch.bool, torch.int8),
+        (torch.bfloat16, torch.float32),
+        (torch.uint8, torch.int8),
+        (torch.float16, torch.bfloat16),
+        (torch.int64, torch.float64),
+    ],
+)
 def test_types_are_promoted(a, b):
     x, y = torch.tensor([0, 1, 3]).to(a), torch.tensor([1, 1, 2]).to(b)
-    for function in (torch.add, torch.mul, torch.maximum, torch.div, torch.eq, torch.lt, torch.atan2 if has_atan2() else torch.mul):
+    for function in (
+        torch.add,
+        torch.mul,
+        torch.maximum,
+        torch.div,
+        torch.eq,
+        torch.lt,
+        torch.atan2 if has_atan2() else torch.mul,
+    ):
         check(function, x, y, tolerance=1e-6)
 
 
@@ -81,7 +97,12 @@ def test_division():
 
 def test_integers_divided_by_what_may_be_0_stay_in_pytorch():
     x = torch.tensor([7, -7])
-    for function in (torch.floor_divide, torch.remainder, torch.fmod, lambda x, y: torch.div(x, y, rounding_mode="trunc")):
+    for function in (
+        torch.floor_divide,
+        torch.remainder,
+        torch.fmod,
+        lambda x, y: torch.div(x, y, rounding_mode="trunc"),
+    ):
         refused(function, x, torch.tensor([2, 3]), reason="divisor may be 0")
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         compiled(torch.floor_divide, fallback="allow")(x, torch.tensor([2, 0]))
@@ -142,7 +163,9 @@ def test_products_of_integers_are_not_clamped():
 
 def test_signs_and_zeros():
     x = torch.tensor([NAN, -1.0, 2.0, -0.0, 0.0, INF, -INF])
-    check(lambda x: (torch.sign(x), torch.relu(x), torch.isnan(x), torch.isinf(x), torch.isfinite(x), torch.signbit(x)), x)
+    check(
+        lambda x: (torch.sign(x), torch.relu(x), torch.isnan(x), torch.isinf(x), torch.isfinite(x), torch.signbit(x)), x
+    )
     check(lambda x: (x.clamp(0, 1), x.clamp(min=0), x.clamp(max=1), x.clamp(2, 1), torch.round(x), torch.trunc(x)), x)
     check(lambda x: (torch.maximum(x, x.flip(0)), x.amax(), x.argmax(), x.max(0).values, torch.nan_to_num(x)), x)
 
@@ -215,16 +238,38 @@ def test_norms_and_activations():
     x = torch.randn(2, 6, 5, 5)
     w, b = torch.rand(6), torch.randn(6)
     check(lambda x, w, b: F.batch_norm(x, b, w, w, b), x, w, b, tolerance=1e-5)
-    check(lambda x, w, b: (F.group_norm(x, 3, w, b), F.instance_norm(x), F.layer_norm(x, (5, 5)), F.rms_norm(x, (5,))), x, w, b, tolerance=1e-5)
-    check(lambda x: (F.gelu(x), F.gelu(x, approximate="tanh"), F.silu(x), F.mish(x), F.elu(x, 0.5), F.celu(x, 2.0)), x, tolerance=1e-6)
-    check(lambda x: (F.softplus(x, 2, 1), F.hardswish(x), F.hardsigmoid(x), F.hardtanh(x), F.leaky_relu(x), F.glu(x, 1)), x, tolerance=1e-6)
+    check(
+        lambda x, w, b: (F.group_norm(x, 3, w, b), F.instance_norm(x), F.layer_norm(x, (5, 5)), F.rms_norm(x, (5,))),
+        x,
+        w,
+        b,
+        tolerance=1e-5,
+    )
+    check(
+        lambda x: (F.gelu(x), F.gelu(x, approximate="tanh"), F.silu(x), F.mish(x), F.elu(x, 0.5), F.celu(x, 2.0)),
+        x,
+        tolerance=1e-6,
+    )
+    check(
+        lambda x: (F.softplus(x, 2, 1), F.hardswish(x), F.hardsigmoid(x), F.hardtanh(x), F.leaky_relu(x), F.glu(x, 1)),
+        x,
+        tolerance=1e-6,
+    )
 
 
 def test_images():
     x = torch.randn(1, 3, 7, 9)
     check(lambda x: (F.interpolate(x, scale_factor=1.5, mode="bilinear"), F.interpolate(x, (4, 5))), x, tolerance=1e-5)
-    check(lambda x: (F.interpolate(x, scale_factor=2.3), F.interpolate(x, (14, 11), mode="bicubic", align_corners=True)), x, tolerance=1e-5)
-    check(lambda x: (F.adaptive_avg_pool2d(x, (3, 4)), F.avg_pool2d(x, 3, 2, 1), F.pad(x, (1, 2, -1, 3))), x, tolerance=1e-6)
+    check(
+        lambda x: (F.interpolate(x, scale_factor=2.3), F.interpolate(x, (14, 11), mode="bicubic", align_corners=True)),
+        x,
+        tolerance=1e-5,
+    )
+    check(
+        lambda x: (F.adaptive_avg_pool2d(x, (3, 4)), F.avg_pool2d(x, 3, 2, 1), F.pad(x, (1, 2, -1, 3))),
+        x,
+        tolerance=1e-6,
+    )
     check(lambda x: (F.max_pool2d(x, 3, 2, 1, return_indices=True), F.pad(x, (1, 2, 0, 3), mode="circular")), x)
     grid = torch.rand(1, 4, 5, 2) * 2 - 1
     check(lambda x, g: F.grid_sample(x, g, padding_mode="reflection", align_corners=True), x, grid, tolerance=1e-5)

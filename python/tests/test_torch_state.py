@@ -98,8 +98,17 @@ def test_the_first_runs_are_compared():
 
 def test_a_static_cache_of_transformers():
     transformers = pytest.importorskip("transformers")
-    config = transformers.LlamaConfig(hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
-                                      vocab_size=256, pad_token_id=0, bos_token_id=1, eos_token_id=2)  # fmt: skip
+    config = transformers.LlamaConfig(
+        hidden_size=64,
+        intermediate_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        vocab_size=256,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=2,
+    )
     model, ids = transformers.LlamaForCausalLM(config).eval(), torch.randint(3, 200, (1, 7))
     words = {"max_new_tokens": 24, "min_new_tokens": 24, "do_sample": False, "cache_implementation": "static"}
     expected = model.generate(ids, disable_compile=True, **words)

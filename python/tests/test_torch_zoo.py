@@ -1,5 +1,7 @@
-"""Popular models with random weights; see zoo_models.py. Here three of them; all with CERMET_TEST_ZOO=1 (ten to twenty minutes), which needs transformers, torchvision,
-timm and diffusers. zoo.txt has operators, those in sessions, sessions and launches of each; CERMET_APPROVE=1 writes it."""
+"""Popular models with random weights; see zoo_models.py. Here three of them; all with CERMET_TEST_ZOO=1 (ten to twenty
+minutes), which needs transformers, torchvision,
+timm and diffusers. zoo.txt has operators, those in sessions, sessions and launches of each; CERMET_APPROVE=1 writes it.
+"""
 
 import os
 import pathlib

@@ -4,7 +4,8 @@
     import cermet.torch.ascend as torch_npu
     torch.compile(model, backend=torchair.get_npu_backend())
 
-Operators compute what their namesakes do on a CPU or an NVIDIA GPU; tensors are moved with .to(device) in place of .npu().
+Operators compute what their namesakes do on a CPU or an NVIDIA GPU; tensors are moved with .to(device) in place of
+.npu().
 """
 
 from __future__ import annotations
@@ -58,9 +59,13 @@ def npu_quant_matmul(
         raise Unsupported("npu_quant_matmul: expected no offset and no group_sizes, found one")
     names = {torch.bfloat16: "bf16", torch.float16: "f16", torch.float32: "f32", torch.int32: "i32"}
     if output_dtype not in names:
-        raise Unsupported(f"npu_quant_matmul: output_dtype: expected bfloat16, float16, float32 or int32, found {output_dtype}")
+        raise Unsupported(
+            f"npu_quant_matmul: output_dtype: expected bfloat16, float16, float32 or int32, found {output_dtype}"
+        )
     scales = None if output_dtype == torch.int32 else scale.float()
-    return torch.ops.cermet.scaled_mm(x1, x2.transpose(-1, -2).contiguous(), pertoken_scale, scales, bias, out_dtype=names[output_dtype])
+    return torch.ops.cermet.scaled_mm(
+        x1, x2.transpose(-1, -2).contiguous(), pertoken_scale, scales, bias, out_dtype=names[output_dtype]
+    )
 
 
 def npu_dequant_swiglu_quant(
@@ -75,12 +80,21 @@ def npu_dequant_swiglu_quant(
     activate_left: bool = False,
     quant_mode: int = 0,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Scales, SwiGLU and quantization of each row to int8: (values, scales). quant_mode 1 is dynamic quantization, the one that is offered."""
+    """Scales, SwiGLU and quantization of each row to int8: (values, scales). quant_mode 1 is dynamic quantization, the
+    one that is offered.
+    """
     if group_index is not None or quant_mode != 1 or quant_offset is not None:
-        raise Unsupported("npu_dequant_swiglu_quant: expected quant_mode 1 without group_index and quant_offset, found others")
+        raise Unsupported(
+            "npu_dequant_swiglu_quant: expected quant_mode 1 without group_index and quant_offset, found others"
+        )
     activations = None if activation_scale is None else activation_scale.reshape(x.shape[:-1])
     ones = torch.ones((), dtype=torch.float32, device=x.device)
     made = torch.ops.cermet.dequant_swiglu_quant(
-        x, ones if weight_scale is None else weight_scale, activations, bias, quant_scale, activate="left" if activate_left else "right"
+        x,
+        ones if weight_scale is None else weight_scale,
+        activations,
+        bias,
+        quant_scale,
+        activate="left" if activate_left else "right",
     )
     return made[0], made[1]

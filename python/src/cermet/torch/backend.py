@@ -25,10 +25,14 @@ def compile_graph(
     return compile_with(module, inputs, options_of(options), CompiledGraph)
 
 
-def compile_with(module: torch.fx.GraphModule, inputs: list[Any], options: Options, make: Callable[..., Any]) -> Callable:
+def compile_with(
+    module: torch.fx.GraphModule, inputs: list[Any], options: Options, make: Callable[..., Any]
+) -> Callable:
     """`make(module, static inputs, options)` gives what is called for each inference graph."""
     if torch.is_grad_enabled() and any(isinstance(of, torch.Tensor) and of.requires_grad for of in inputs):
-        warnings.warn("cermet: a graph that needs gradients runs in PyTorch; torch.no_grad() is for inference", stacklevel=2)
+        warnings.warn(
+            "cermet: a graph that needs gradients runs in PyTorch; torch.no_grad() is for inference", stacklevel=2
+        )
         return module
 
     def compile_inference(graph_module: torch.fx.GraphModule, _: list[Any]) -> Callable:

@@ -37,7 +37,9 @@ def kept_composites() -> list[Any]:
 @functools.cache
 def decompositions() -> dict[Any, Any]:
     """PyTorch's table of core ATen without operators that have a row."""
-    return {operator: function for operator, function in compat.core_aten_decompositions().items() if operator not in ROWS}
+    return {
+        operator: function for operator, function in compat.core_aten_decompositions().items() if operator not in ROWS
+    }
 
 
 def export_decompositions() -> dict[Any, Any]:

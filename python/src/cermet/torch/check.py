@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from ..errors import InternalError
-from .importer import Lowering
+from .lowering import Lowering
 from .options import Options
 from .report import describe
 from .segment import Segment, make_segment
@@ -26,7 +26,12 @@ class Checked:
     def __init__(self, segment: Segment, scratch: Lowering, options: Options):
         self.segment, self.scratch, self.options = segment, scratch, options
         self.left = options.check
-        self.nodes, self.inputs, self.outputs, self.session = segment.nodes, segment.inputs, segment.outputs, segment.session
+        self.nodes, self.inputs, self.outputs, self.session = (
+            segment.nodes,
+            segment.inputs,
+            segment.outputs,
+            segment.session,
+        )
 
     def __call__(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         if self.left == 0:

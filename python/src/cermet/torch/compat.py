@@ -1,4 +1,6 @@
-"""Every private name of PyTorch that this package uses: where a release moves one, this file follows. Written for 2.10 to 2.15."""
+"""Every private name of PyTorch that this package uses: where a release moves one, this file follows. Written for 2.10
+to 2.15.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def is_composite(operator: torch._ops.OpOverload) -> bool:
 
 
 def static_inputs() -> tuple[int, ...]:
-    """Which inputs of the graph that AOTAutograd is compiling are weights: those whose memory stays and that the graph does not write."""
+    """Which inputs of the graph that AOTAutograd is compiling are weights: those whose memory stays and that the graph
+    does not write.
+    """
     context = TracingContext.try_get()
     metadata = None if context is None else context.fw_metadata
     if metadata is None:

@@ -11,12 +11,12 @@ import torch
 
 from ..errors import Unsupported
 from . import compat
-from .importer import Lowering, is_tensor
+from .lowering import Lowering, is_tensor
 from .options import Options
 from .outer import compile_segments, direct_call, outer_call
 from .partition import partition
 from .report import Report, report_of
-from .scope import mark_nodes
+from .scope import mark_nodes, refuse_broken_regions
 from .state import Weights
 from .symbols import Bindings, bindings_of
 
@@ -34,7 +34,13 @@ class Program:
 class CompiledGraph:
     """An FX graph of ATen operators. static: which inputs are weights."""
 
-    def __init__(self, module: torch.fx.GraphModule, static: tuple[int, ...], options: Options, names: dict[int, str] | None = None):
+    def __init__(
+        self,
+        module: torch.fx.GraphModule,
+        static: tuple[int, ...],
+        options: Options,
+        names: dict[int, str] | None = None,
+    ):
         self.module, self.options, self.names = module, options, names or {}
         mark_nodes(module.graph)
         self.placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
@@ -90,6 +96,7 @@ class CompiledGraph:
                 scratch.known[node] = getattr(self.module, node.target)
         made = partition(graph, scratch, threshold=self.options.fallback != "error")
         segments = compile_segments(graph, made, scratch, self.options)
+        refuse_broken_regions(made.reasons)
         report = report_of(graph, made, segments)
         self._complain(report)
         call = None
@@ -122,5 +129,3 @@ def _device_of(graph: torch.fx.Graph) -> str:
         if device.type == "cuda":
             return f"cuda:{device.index or 0}"
     return "cpu"
-
-

@@ -43,7 +43,8 @@ class _Explained:
 
 
 def explain(model: Callable, *inputs: Any, options: dict[str, Any] | None = None, **keywords: Any) -> Explanation:
-    """Compiles a module or function for `inputs` and reports segments, reasons by operator with the user's line, and every launch. PyTorch runs it once, so that graphs
+    """Compiles a module or function for `inputs` and reports segments, reasons by operator with the user's line, and
+    every launch. PyTorch runs it once, so that graphs
     after a graph break are seen, too.
     """
     reports: list[Report] = []

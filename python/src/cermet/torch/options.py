@@ -11,7 +11,6 @@ from ..errors import InvalidArgument
 _CHOICES = {
     "fallback": ("warn", "error", "allow"),
     "rounding": ("fast", "strict"),
-    "nonfinite": ("fast", "exact"),
     "weights": ("constants", "inputs", "frozen"),
     "fusion": ("full", "published", "pattern", "none"),
 }
@@ -19,15 +18,16 @@ _CHOICES = {
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """fallback: what happens where operators stay in PyTorch. check: how many first runs of each session are compared with PyTorch. rounding: "strict" rounds after
-    every operator, as eager mode does. nonfinite: "exact" keeps a NaN of an image where it is. weights: "constants" are packed, and packed again when they change;
+    """fallback: what happens where operators stay in PyTorch. check: how many first runs of each session are compared
+    with PyTorch. rounding: "strict" rounds after
+    every operator, as eager mode does. nonfinite: "exact" keeps a NaN of an image where it is. weights: "constants" are
+    packed, and packed again when they change;
     "frozen" are never compared; "inputs" are read in every run. threads: 0 is as many as PyTorch has.
     """
 
     fallback: str = "warn"
     check: int = 0
     rounding: str = "fast"
-    nonfinite: str = "fast"
     weights: str = "constants"
     fusion: str = "full"
     threads: int = 0
@@ -35,7 +35,9 @@ class Options:
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
-                raise InvalidArgument(f"option {name}: expected {', '.join(choices[:-1])} or {choices[-1]}, found {getattr(self, name)!r}")
+                raise InvalidArgument(
+                    f"option {name}: expected {', '.join(choices[:-1])} or {choices[-1]}, found {getattr(self, name)!r}"
+                )
         for name in ("check", "threads"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:

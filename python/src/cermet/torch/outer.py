@@ -10,7 +10,7 @@ import torch
 
 from ..errors import Error
 from .check import Checked
-from .importer import Lowering
+from .lowering import Lowering
 from .options import Options
 from .partition import STATE, Partition, is_host
 from .segment import Segment, is_fatal, make_segment
@@ -38,7 +38,9 @@ def outputs_of(graph: torch.fx.Graph, segment: list[Node]) -> list[Node]:
 
 
 def is_dropped(node: Node) -> bool:
-    return node.target is aten._assert_tensor_metadata.default or (is_host(node) and not node.users and not node.is_impure())
+    return node.target is aten._assert_tensor_metadata.default or (
+        is_host(node) and not node.users and not node.is_impure()
+    )
 
 
 def compile_segments(graph: torch.fx.Graph, made: Partition, scratch: Lowering, options: Options) -> list[Any]:
@@ -78,7 +80,9 @@ def direct_call(graph: torch.fx.Graph, segment: Any) -> Callable[[list[Any]], li
     return call
 
 
-def outer_call(graph: torch.fx.Graph, owner: torch.nn.Module, made: Partition, segments: list[Any]) -> Callable[[list[Any]], Any]:
+def outer_call(
+    graph: torch.fx.Graph, owner: torch.nn.Module, made: Partition, segments: list[Any]
+) -> Callable[[list[Any]], Any]:
     """The graph as an FX module in which each segment is one node."""
     outer = torch.fx.Graph()
     copies: dict[Node, Node] = {}
@@ -103,14 +107,23 @@ def outer_call(graph: torch.fx.Graph, owner: torch.nn.Module, made: Partition, s
 
 
 def _may_write(graph: torch.fx.Graph, made: Partition, inside: dict[Node, Any], write: Node) -> bool:
-    """Whether a session may give its result in the memory of the input that it replaces: where nothing behind it reads the old value, and nothing else the result."""
+    """Whether a session may give its result in the memory of the input that it replaces: where nothing behind it reads
+    the old value, and nothing else the result.
+    """
     state, value = write.args[:2]
     if value not in inside or value.users.keys() - {write} - set(inside[value].nodes):
         return False
     old, new = state.meta["val"], value.meta["val"]
     if old.shape != new.shape or old.dtype != new.dtype or not old.is_contiguous():
         return False
-    if state in results_of(graph) or sum(node.op == "call_function" and node.target is aten.copy_.default and node.args[0] is state for node in graph.nodes) > 1:
+    if (
+        state in results_of(graph)
+        or sum(
+            node.op == "call_function" and node.target is aten.copy_.default and node.args[0] is state
+            for node in graph.nodes
+        )
+        > 1
+    ):
         return False
     readers = [user for user in state.users if user is not write]
     return all(inside.get(user) is inside[value] for user in readers)

@@ -1,4 +1,5 @@
-"""Which nodes of a graph run in Cermet: those that a scratch graph takes. They form segments, none of which is left and entered again; the other nodes stay in
+"""Which nodes of a graph run in Cermet: those that a scratch graph takes. They form segments, none of which is left and
+entered again; the other nodes stay in
 PyTorch and run between segments."""
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from typing import Any
 import torch
 
 from ..errors import Error, Unsupported
-from .importer import Lowering, is_pure, is_tensor
+from .importer import add_node, is_pure
+from .lowering import Lowering, is_tensor
 
 Node = torch.fx.Node
 aten = torch.ops.aten
@@ -59,7 +61,7 @@ def _try_declare(lowering: Lowering, node: Node) -> None:
     try:
         declare(lowering, node)
     except (TypeError, Error):
-        pass  # an element type or rank that the library does not have, or sizes that depend on elements: its readers are refused
+        pass  # a type or rank that the library does not have, or sizes that depend on elements: its readers are refused
 
 
 def partition(graph: torch.fx.Graph, lowering: Lowering, threshold: bool = True) -> Partition:
@@ -67,7 +69,11 @@ def partition(graph: torch.fx.Graph, lowering: Lowering, threshold: bool = True)
     reasons: dict[Node, str] = {}
     taken: list[Node] = []
     if not is_functional(graph):
-        reasons = {node: "a graph that updates intermediate values" for node in graph.nodes if node.op == "call_function" and not is_host(node)}
+        reasons = {
+            node: "a graph that updates intermediate values"
+            for node in graph.nodes
+            if node.op == "call_function" and not is_host(node)
+        }
         return Partition([], set(), reasons, {}, None)
     for node in graph.nodes:
         if node.op == "placeholder":
@@ -103,7 +109,11 @@ def is_functional(graph: torch.fx.Graph) -> bool:
             if node.args[0].op != "placeholder":
                 return False
             written.add(node.args[0])
-        elif isinstance(node.target, torch._ops.OpOverload) and node.target.namespace == "aten" and node.target._schema.is_mutable:
+        elif (
+            isinstance(node.target, torch._ops.OpOverload)
+            and node.target.namespace == "aten"
+            and node.target._schema.is_mutable
+        ):
             return False
     return True
 
@@ -118,14 +128,16 @@ def _refusal(lowering: Lowering, node: Node, reasons: dict[Node, str]) -> str | 
     if isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable:
         return STATE if node.target is aten.copy_.default else "an operator that updates operands"
     try:
-        lowering.node(node)
+        add_node(lowering, node)
     except Unsupported as error:
         return str(error)
     return None
 
 
 def _levels(graph: torch.fx.Graph, taken: set[Node], known: set[Node]) -> dict[Node, int]:
-    """The segment of a taken node, and of the others the segment behind which they run: a node of a segment is a level above operands that stay in PyTorch."""
+    """The segment of a taken node, and of the others the segment behind which they run: a node of a segment is a level
+    above operands that stay in PyTorch.
+    """
     levels: dict[Node, int] = {}
     last_ordered = 0
     for node in graph.nodes:

@@ -18,11 +18,19 @@ from .report import Report
 
 
 class CompiledModule:
-    """What cermet.compile() returns: called as the module, with operands of the types, ranks and sizes that were exported. It reads the module's weights, which may
+    """What cermet.compile() returns: called as the module, with operands of the types, ranks and sizes that were
+    exported. It reads the module's weights, which may
     change; results are new tensors.
     """
 
-    def __init__(self, module: torch.nn.Module, args: tuple, keywords: dict[str, Any], dynamic_shapes: Any, options: Mapping[str, Any]):
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        args: tuple,
+        keywords: dict[str, Any],
+        dynamic_shapes: Any,
+        options: Mapping[str, Any],
+    ):
         parsed = options_of(options)
         with torch.no_grad():
             exported = torch.export.export(module, args, keywords, dynamic_shapes=dynamic_shapes, strict=False)
@@ -32,17 +40,25 @@ class CompiledModule:
         self._values = self._constants()
         nodes = [node for node in exported.graph_module.graph.nodes if node.op == "placeholder"]
         mutated = set(signature.buffers_to_mutate.values())
-        targets = {**signature.inputs_to_parameters, **signature.inputs_to_buffers, **signature.inputs_to_lifted_tensor_constants}
+        targets = {
+            **signature.inputs_to_parameters,
+            **signature.inputs_to_buffers,
+            **signature.inputs_to_lifted_tensor_constants,
+        }
         self._names = [targets.get(node.name) for node in nodes]
         static = tuple(i for i, name in enumerate(self._names) if name is not None and name not in mutated)
-        self.graph = CompiledGraph(exported.graph_module, static, parsed, {i: name for i, name in enumerate(self._names) if name is not None})
+        self.graph = CompiledGraph(
+            exported.graph_module, static, parsed, {i: name for i, name in enumerate(self._names) if name is not None}
+        )
         self._user = [i for i, name in enumerate(self._names) if name is None]
         self._expected = [nodes[i].meta.get("val") for i in self._user]
         self._updates = self._updated(signature)
         self._module = module
 
     def _constants(self) -> dict[str, Any]:
-        """Weights, buffers and other tensors of the module by name: those of the module itself, so that changes are seen."""
+        """Weights, buffers and other tensors of the module by name: those of the module itself, so that changes are
+        seen.
+        """
         return {**self.exported.constants, **self.exported.state_dict}
 
     def _updated(self, signature: Any) -> list[tuple[int, str]]:
@@ -71,7 +87,9 @@ class CompiledModule:
         flat, spec = pytree.tree_flatten((args, keywords))
         expected = self.exported.call_spec.in_spec
         if spec != expected:
-            flat, spec = pytree.tree_flatten((args, {name: keywords[name] for name in _keyword_order(expected) if name in keywords}))
+            flat, spec = pytree.tree_flatten(
+                (args, {name: keywords[name] for name in _keyword_order(expected) if name in keywords})
+            )
         if spec != expected or len(flat) != len(self._user):
             raise InvalidArgument(f"operands: expected the structure {expected}, found {spec}")
         for i, (value, like) in enumerate(zip(flat, self._expected)):
@@ -114,9 +132,13 @@ def _check_operand(i: int, value: Any, like: torch.Tensor) -> None:
     if not isinstance(value, torch.Tensor):
         raise InvalidArgument(f"operand {i}: expected a tensor, found {type(value).__name__}")
     sizes = tuple(value.shape)
-    fits = len(sizes) == like.dim() and all(not isinstance(want, int) or size == want for size, want in zip(sizes, like.shape))
+    fits = len(sizes) == like.dim() and all(
+        not isinstance(want, int) or size == want for size, want in zip(sizes, like.shape)
+    )
     if value.dtype != like.dtype or not fits:
-        raise InvalidArgument(f"operand {i}: expected {like.dtype} {[str(s) for s in like.shape]}, found {value.dtype} {list(sizes)}")
+        raise InvalidArgument(
+            f"operand {i}: expected {like.dtype} {[str(s) for s in like.shape]}, found {value.dtype} {list(sizes)}"
+        )
 
 
 def compile(
@@ -129,8 +151,9 @@ def compile(
 ) -> CompiledModule:
     """A module compiled for operands like `args` and `kwargs`, as a callable with its signature.
 
-    Unlike torch.compile it has no guards: operands must have the exported types and sizes, but for those that `dynamic_shapes` (as of torch.export) leaves open.
-    options: as of torch.compile's backend: fallback, check, rounding, nonfinite, weights, fusion, threads.
+    Unlike torch.compile it has no guards: operands must have the exported types and sizes, but for those that
+    `dynamic_shapes` (as of torch.export) leaves open.
+    options: as of torch.compile's backend: fallback, check, rounding, weights, fusion, threads.
     """
     if not isinstance(module, torch.nn.Module):
         raise TypeError(f"module: expected a torch.nn.Module, found {type(module).__name__}")

@@ -30,7 +30,7 @@ class Refusal:
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """operators: of the graph, without sizes and constants. sessions: launches, region names and `explain()` of each."""
+    """operators: of the graph, without sizes and constants. sessions: each has `steps` and `explain()`."""
 
     operators: int
     refusals: tuple[Refusal, ...]
@@ -73,7 +73,7 @@ class Report:
 
 
 def name_of(node: torch.fx.Node) -> str:
-    """"aten.nonzero"."""
+    """ "aten.nonzero"."""
     return node.target.name().replace("::", ".") if hasattr(node.target, "name") else str(node.target)
 
 
@@ -84,7 +84,11 @@ def describe(node: torch.fx.Node) -> str:
 
 
 def report_of(graph: torch.fx.Graph, made: Partition, segments: list[Segment]) -> Report:
-    counted = [node for node in graph.nodes if node.op == "call_function" and not is_host(node) and node not in made.known and not _selects(node)]
+    counted = [
+        node
+        for node in graph.nodes
+        if node.op == "call_function" and not is_host(node) and node not in made.known and not _selects(node)
+    ]
     rows = []
     for node in counted:
         reason = made.reasons.get(node)

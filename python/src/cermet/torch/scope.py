@@ -1,6 +1,8 @@
-"""Super-kernel regions and names of scopes in models: `with cermet.super_kernel("sp1", "stream-fusion=1"):` inside forward().
+"""Super-kernel regions and names of scopes in models: `with cermet.super_kernel("sp1", "stream-fusion=1"):` inside
+forward().
 
-In eager mode a scope does nothing. While torch.compile or torch.export trace, it puts a marker before and behind the operators inside; markers take no tensor and
+In eager mode a scope does nothing. While torch.compile or torch.export trace, it puts a marker before and behind the
+operators inside; markers take no tensor and
 are kept by PyTorch because they have a side effect. The importer removes them.
 """
 
@@ -11,7 +13,7 @@ import os
 import re
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -52,7 +54,8 @@ def _check_options(name: str | None, options: str) -> None:
 
 
 class super_kernel:  # noqa: N801  (a context manager and decorator, named as one)
-    """The operators inside become one launch where the device can, as with cermet.Graph.super_kernel(). A name may be entered again; None keeps operators out of every
+    """The operators inside become one launch where the device can, as with cermet.Graph.super_kernel(). A name may be
+    entered again; None keeps operators out of every
     region. Also a decorator of functions. Raises InvalidArgument for options that the library does not have.
     """
 
@@ -101,15 +104,21 @@ def _decorated(manager: Any, function: Callable) -> Callable:
 
 
 def source_line(node: torch.fx.Node) -> str:
-    """"model.py:12" of the user's line that made a node, or nothing."""
+    """ "model.py:12" of the user's line that made a node, or nothing."""
     found = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
     users = [(file, line) for file, line in found if os.path.dirname(file) != os.path.dirname(__file__)]
     return f"{os.path.basename(users[-1][0])}:{users[-1][1]}" if users else ""
 
 
 def _calling_line() -> str:
-    """Where the innermost frame is that is neither PyTorch's nor this package's: of a graph that Dynamo made of a marker's own function, which knows no other."""
-    own = (os.path.dirname(torch.__file__), os.path.dirname(os.path.dirname(__file__)), os.path.dirname(os.__file__) + os.sep)
+    """Where the innermost frame is that is neither PyTorch's nor this package's: of a graph that Dynamo made of a
+    marker's own function, which knows no other.
+    """
+    own = (
+        os.path.dirname(torch.__file__),
+        os.path.dirname(os.path.dirname(__file__)),
+        os.path.dirname(os.__file__) + os.sep,
+    )
     frames = [frame for frame in traceback.extract_stack() if not frame.filename.startswith((*own, "<"))]
     return f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
 
@@ -129,7 +138,8 @@ def scope_of(node: torch.fx.Node) -> str:
 
 
 def mark_nodes(graph: torch.fx.Graph) -> None:
-    """Notes regions and scopes in the nodes between markers, and removes the markers. Where a graph break has parted markers, raises InvalidArgument if a region's
+    """Notes regions and scopes in the nodes between markers, and removes the markers. Where a graph break has parted
+    markers, raises InvalidArgument if a region's
     options say strict-scope-check=abort, and warns otherwise."""
     opened: list[torch.fx.Node] = []
     for node in list(graph.nodes):
@@ -152,10 +162,25 @@ def mark_nodes(graph: torch.fx.Graph) -> None:
             graph.erase_node(node)
 
 
+def refuse_broken_regions(reasons: Mapping[torch.fx.Node, str]) -> None:
+    """Raises InvalidArgument where an operator of a region with strict-scope-check=abort stays in PyTorch."""
+    for node, reason in reasons.items():
+        region = region_of(node)
+        if region is not None and region[0] is not None and "strict-scope-check=abort" in region[1]:
+            line = source_line(node)
+            raise InvalidArgument(
+                f"super_kernel {region[0]!r}: expected all its operators in a session, "
+                f"found {node.target} in PyTorch ({reason})"
+                f"{f' at {line}' if line else ''}"
+            )
+
+
 def _report_unbalanced(begin: torch.fx.Node) -> None:
     named = f"super_kernel {begin.args[0]!r}" if begin.target is _SUPER_BEGIN else f"scope {begin.args[0]!r}"
     line = source_line(begin) or _calling_line()
-    message = f"{named}: expected its begin and end in one graph, found a graph break inside{f' at {line}' if line else ''}"
+    message = (
+        f"{named}: expected its begin and end in one graph, found a graph break inside{f' at {line}' if line else ''}"
+    )
     if begin.target is _SUPER_BEGIN and "strict-scope-check=abort" in str(begin.args[1]):
         raise InvalidArgument(message)
     warnings.warn(message, stacklevel=2)

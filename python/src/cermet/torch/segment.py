@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
 from ..errors import Error, OutOfMemory
 from ..graph import Value
-from .importer import Lowering, is_tensor
+from .importer import add_node
+from .lowering import Lowering, is_tensor
 from .options import Options
 from .partition import declare
 
 Node = torch.fx.Node
 
-#: Compile steps that spread a NaN of an image over its neighbours.
-INEXACT_STEPS: tuple[str, ...] = ()
-
 
 class Segment:
-    """Nodes that one session computes. inputs: nodes whose tensors a call takes, in order; outputs: those whose tensors it gives."""
+    """Nodes that one session computes. inputs: nodes whose tensors a call takes, in order; outputs: those whose tensors
+    it gives.
+    """
 
     __name__ = "session"  # FX names what it calls by it
 
@@ -27,15 +25,16 @@ class Segment:
         self.nodes, self.outputs = nodes, outputs
         self._device = lowering.device
         inside, graph = set(nodes), lowering.graph
-        given = {value.id: node for node, value in lowering.values.items() if node not in inside and isinstance(value, Value)}
+        given = {
+            value.id: node for node, value in lowering.values.items() if node not in inside and isinstance(value, Value)
+        }
         #: Results that have an input's elements, by place: PyTorch expects memory of their own.
         copies = {i: given[lowering(node).id] for i, node in enumerate(outputs) if lowering(node).id in given}
         self._copies = {i: node for i, node in copies.items() if node not in lowering.known}
         computed = [(i, node) for i, node in enumerate(outputs) if i not in self._copies]
         for i, node in computed:
             graph.output(f"{node.name}.out{i}", lowering(node))
-        skip = INEXACT_STEPS if options.nonfinite == "exact" else ()
-        self.session = graph.compile(rounding=options.rounding, fusion=options.fusion, skip=skip)
+        self.session = graph.compile(rounding=options.rounding, fusion=options.fusion)
         names = {node.name: node for node in lowering.values}
         self.inputs = [names[value.name] for value in self.session.inputs]
         self._sources = [(i, self.inputs.index(node)) for i, node in self._copies.items()]
@@ -76,7 +75,9 @@ def _strides(lowering: Lowering, node: Node) -> tuple[int, ...] | None:
 
 
 def make_segment(scratch: Lowering, nodes: list[Node], outputs: list[Node], options: Options) -> Segment:
-    """A segment with a graph of its own, of nodes that the scratch graph has taken. Raises Error with the library's message."""
+    """A segment with a graph of its own, of nodes that the scratch graph has taken. Raises Error with the library's
+    message.
+    """
     lowering = Lowering(scratch.graph_name, scratch.device, scratch.threads, scratch.bindings)
     lowering.known, lowering.names = scratch.known, scratch.names
     inside = set(nodes)
@@ -85,7 +86,7 @@ def make_segment(scratch: Lowering, nodes: list[Node], outputs: list[Node], opti
             if operand not in inside and operand not in lowering.values and operand not in lowering.known:
                 if is_tensor(operand.meta.get("val")):
                     declare(lowering, operand)
-        lowering.node(node)
+        add_node(lowering, node)
     return Segment(lowering, nodes, outputs, options)
 
 

@@ -10,7 +10,8 @@ from .compat import version_of
 
 
 class Weights:
-    """Inputs of a graph that are constants of its sessions. A write through PyTorch raises a tensor's version, and `param.data = ..` changes its address. Writes
+    """Inputs of a graph that are constants of its sessions. A write through PyTorch raises a tensor's version, and
+    `param.data = ..` changes its address. Writes
     through `.data` in place or through NumPy change neither."""
 
     def __init__(self, places: tuple[int, ...]):

@@ -32,7 +32,8 @@ class Bindings:
             value = operand.meta.get("val")
             return operand if value is None or isinstance(value, (torch.Tensor, list, tuple)) else self.size(value)
 
-        return torch.fx.node.map_arg(node.args, number), torch.fx.node.map_arg(dict(node.kwargs), number)  # type: ignore[return-value]
+        args, keywords = torch.fx.node.map_arg((node.args, dict(node.kwargs)), number)  # type: ignore[misc]
+        return args, keywords
 
 
 def bindings_of(placeholders: list[torch.fx.Node], args: list[Any]) -> Bindings:

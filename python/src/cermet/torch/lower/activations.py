@@ -65,7 +65,9 @@ def softplus(lowering, node, x, beta=1, threshold=20):
     value = lowering.cast(lowering(x), inner)
     scaled = lowering.op("mul", value, lowering.number(beta, inner))
     made = lowering.op("div", lowering.op("softplus", scaled), lowering.number(beta, inner))
-    return lowering.cast(lowering.op("where", lowering.op("greater", scaled, lowering.number(threshold, inner)), value, made), dtype)
+    return lowering.cast(
+        lowering.op("where", lowering.op("greater", scaled, lowering.number(threshold, inner)), value, made), dtype
+    )
 
 
 @row(aten.hardsigmoid.default)
@@ -91,7 +93,10 @@ def log_sigmoid(lowering, node, x):
     made = lowering.op("neg", lowering.op("softplus", lowering.op("neg", lowering(x))))
     if node.target is aten.log_sigmoid.default:
         return made
-    return [made, lowering.op("exp", lowering.op("neg", lowering.op("abs", lowering(x)))) if 1 in lowering.used(node) else None]
+    return [
+        made,
+        lowering.op("exp", lowering.op("neg", lowering.op("abs", lowering(x)))) if 1 in lowering.used(node) else None,
+    ]
 
 
 @row(aten.threshold.default)

@@ -15,8 +15,9 @@ Node = torch.fx.Node
 
 def _heads_and_tokens(lowering: Any, node: Node) -> tuple[Any, str]:
     """An operand of rank 4 and its layout: where a permutation of tokens and heads is in front, what it permutes."""
-    swaps = node.target is aten.transpose.int and {axis % 4 for axis in node.args[1:]} == {1, 2}  # type: ignore[operator]
-    swaps = swaps or (node.target is aten.permute.default and list(node.args[1]) == [0, 2, 1, 3])  # type: ignore[arg-type]
+    args: Any = node.args
+    swaps = node.target is aten.transpose.int and {axis % 4 for axis in args[1:]} == {1, 2}
+    swaps = swaps or (node.target is aten.permute.default and list(args[1]) == [0, 2, 1, 3])
     if swaps and node.args[0] in lowering.values and node not in lowering.known:
         return lowering(node.args[0]), "bshd"
     return lowering(node), "bhsd"
@@ -125,7 +126,9 @@ def attention(lowering: Any, q: Node, k: Node, v: Node, mask: Node | None, causa
 
 
 @row(aten.scaled_dot_product_attention.default)
-def scaled_dot_product_attention(lowering, node, q, k, v, mask=None, dropout=0.0, causal=False, *, scale=None, enable_gqa=False):
+def scaled_dot_product_attention(
+    lowering, node, q, k, v, mask=None, dropout=0.0, causal=False, *, scale=None, enable_gqa=False
+):
     _without_dropout(dropout)
     return attention(lowering, q, k, v, mask, causal, scale)
 
@@ -169,6 +172,8 @@ def cudnn(lowering, node, q, k, v, mask, log_sum, dropout=0.0, causal=False, deb
 
 
 @row(aten._scaled_dot_product_attention_math.default)
-def math(lowering, node, q, k, v, mask=None, dropout=0.0, causal=False, dropout_mask=None, *, scale=None, enable_gqa=False):
+def math(
+    lowering, node, q, k, v, mask=None, dropout=0.0, causal=False, dropout_mask=None, *, scale=None, enable_gqa=False
+):
     _without_dropout(dropout)
     return _backend(lowering, node, attention(lowering, q, k, v, mask, causal, scale))

@@ -29,7 +29,18 @@ def _padding(padding: Any, kernel: list[int], dilation: list[int], axes: int) ->
     return per_axis(padding, axes) * 2
 
 
-def convolve(lowering: Any, node: Node, x: Node, weight: Node, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int, output_padding: Any = None) -> Any:
+def convolve(
+    lowering: Any,
+    node: Node,
+    x: Node,
+    weight: Node,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+    output_padding: Any = None,
+) -> Any:
     dtype = lowering.dtype(node)
     if dtype not in LINEAR:
         raise Unsupported(f"convolution of {dtype}")
@@ -44,7 +55,12 @@ def convolve(lowering: Any, node: Node, x: Node, weight: Node, bias: Any, stride
     operands = [value, lowering(weight), *([] if bias is None else [lowering(bias)])]
     if any(int(size) == 0 for operand in operands for size in operand.shape):
         raise Unsupported("convolution of no elements")
-    of = {"strides": per_axis(stride, axes), "pads": _padding(padding, kernel, dilations, axes), "dilations": dilations, "group": groups}
+    of = {
+        "strides": per_axis(stride, axes),
+        "pads": _padding(padding, kernel, dilations, axes),
+        "dilations": dilations,
+        "group": groups,
+    }
     if output_padding is None:
         made = lowering.op("conv", *operands, **of)
     else:
@@ -53,7 +69,12 @@ def convolve(lowering: Any, node: Node, x: Node, weight: Node, bias: Any, stride
 
 
 @row(
-    aten.conv1d.default, aten.conv2d.default, aten.conv3d.default, aten.conv1d.padding, aten.conv2d.padding, aten.conv3d.padding
+    aten.conv1d.default,
+    aten.conv2d.default,
+    aten.conv3d.default,
+    aten.conv1d.padding,
+    aten.conv2d.padding,
+    aten.conv3d.padding,
 )
 def conv(lowering, node, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     return convolve(lowering, node, x, weight, bias, stride, padding, dilation, groups)

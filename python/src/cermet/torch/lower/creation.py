@@ -7,9 +7,16 @@ import torch
 from .rows import aten, row
 
 _ZEROS = (
-    aten.zeros.default, aten.zeros_like.default, aten.new_zeros.default, aten.empty.memory_format, aten.empty_like.default,
-    aten.new_empty.default, aten.empty_strided.default, aten.new_empty_strided.default, aten.empty_permuted.default,
-)  # fmt: skip
+    aten.zeros.default,
+    aten.zeros_like.default,
+    aten.new_zeros.default,
+    aten.empty.memory_format,
+    aten.empty_like.default,
+    aten.new_empty.default,
+    aten.empty_strided.default,
+    aten.new_empty_strided.default,
+    aten.empty_permuted.default,
+)
 
 
 def _filled(lowering, node, value):
@@ -37,7 +44,9 @@ def scalar_tensor(lowering, node, value, **keywords):
     return lowering.number(value, lowering.dtype(node))
 
 
-@row(aten.arange.default, aten.arange.start, aten.arange.start_step, aten.linspace.default, aten.eye.default, aten.eye.m)
+@row(
+    aten.arange.default, aten.arange.start, aten.arange.start_step, aten.linspace.default, aten.eye.default, aten.eye.m
+)
 def sequence(lowering, node, *args, dtype=None, layout=None, device=None, pin_memory=None):
     return lowering.constant(node.target(*args, dtype=lowering.dtype(node), device=node.meta["val"].device), node.name)
 
@@ -48,7 +57,9 @@ def triangle(lowering, node, x, diagonal=0):
     rows, columns = lowering.shape(x)[-2:]
     ones = torch.ones(rows, columns, dtype=torch.bool)
     mask = ones.tril(diagonal) if node.target is aten.tril.default else ones.triu(diagonal)
-    return lowering.op("where", lowering.constant(mask, node.name), lowering(x), lowering.number(0, lowering.dtype(node)))
+    return lowering.op(
+        "where", lowering.constant(mask, node.name), lowering(x), lowering.number(0, lowering.dtype(node))
+    )
 
 
 @row(aten.tril_indices.default, aten.triu_indices.default)

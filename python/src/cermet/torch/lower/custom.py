@@ -34,7 +34,12 @@ def register_own() -> None:
         add_row(getattr(torch.ops.cermet, name).default, own_operator)
 
 
-@row(aten._assert_tensor_metadata.default, aten._assert_scalar.default, aten._assert_async.msg, aten.sym_constrain_range.default)
+@row(
+    aten._assert_tensor_metadata.default,
+    aten._assert_scalar.default,
+    aten._assert_async.msg,
+    aten.sym_constrain_range.default,
+)
 def check(lowering, node, *operands, **keywords):
     raise Unsupported("a check, which PyTorch makes")
 

@@ -12,7 +12,11 @@ from .rows import aten, packet, row
 Node = torch.fx.Node
 
 _NEAREST = {"mode": "nearest", "nearest_mode": "floor", "coordinate_transformation_mode": "asymmetric"}
-_NEAREST_EXACT = {"mode": "nearest", "nearest_mode": "round_prefer_ceil", "coordinate_transformation_mode": "half_pixel"}
+_NEAREST_EXACT = {
+    "mode": "nearest",
+    "nearest_mode": "round_prefer_ceil",
+    "coordinate_transformation_mode": "half_pixel",
+}
 
 
 def _resized(lowering: Any, node: Node, x: Node, scales: list[float | None] | None, of: dict[str, Any]) -> Any:
@@ -157,7 +161,13 @@ def col2im(lowering, node, x, output_size, kernel_size, dilation, padding, strid
     value, shape = lowering(x), lowering.shape(x)
     if len(shape) == 2:
         value = lowering.reshape(value, [1, *shape])
-    of = {"image_shape": output_size, "kernel": kernel_size, "strides": stride, "pads": list(padding) * 2, "dilations": dilation}
+    of = {
+        "image_shape": output_size,
+        "kernel": kernel_size,
+        "strides": stride,
+        "pads": list(padding) * 2,
+        "dilations": dilation,
+    }
     return lowering.reshape(lowering.op("col2im", value, **of), lowering.shape(node))
 
 

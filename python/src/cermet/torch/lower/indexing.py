@@ -16,7 +16,11 @@ def indices_of(lowering: Any, node: Node) -> Any:
     """A node's value as indices: int32 or int64."""
     if lowering.dtype(node) == torch.bool:
         raise Unsupported("a mask as index, whose number of results depends on elements")
-    return lowering(node) if lowering.dtype(node) in (torch.int32, torch.int64) else lowering.cast(lowering(node), torch.int64)
+    return (
+        lowering(node)
+        if lowering.dtype(node) in (torch.int32, torch.int64)
+        else lowering.cast(lowering(node), torch.int64)
+    )
 
 
 @row(aten.embedding.default)
@@ -61,7 +65,9 @@ def _count(lowering: Any, node: Node) -> int:
 
 @row(aten.take.default)
 def take(lowering, node, x, index):
-    return lowering.op("gather", lowering.reshape(lowering(x), [_count(lowering, x)]), indices_of(lowering, index), axis=0)
+    return lowering.op(
+        "gather", lowering.reshape(lowering(x), [_count(lowering, x)]), indices_of(lowering, index), axis=0
+    )
 
 
 class Advanced:
@@ -73,7 +79,9 @@ class Advanced:
         indices = [*self._without_masks(indices), *[None] * rank][:rank]
         self.axes = [axis for axis, index in enumerate(indices) if index is not None]
         self.nodes = [index for index in indices if index is not None]
-        shapes = [tuple(index.shape) if isinstance(index, torch.Tensor) else lowering.shape(index) for index in self.nodes]
+        shapes = [
+            tuple(index.shape) if isinstance(index, torch.Tensor) else lowering.shape(index) for index in self.nodes
+        ]
         self.shape = tuple(torch.broadcast_shapes(*shapes)) if shapes else ()
         #: Indexed axes in front, the others behind.
         self.order = self.axes + [axis for axis in range(rank) if axis not in self.axes]
@@ -95,7 +103,9 @@ class Advanced:
         """[.., number of indexed axes]."""
         parts = []
         for index in self.nodes:
-            value = self.lowering.constant(index) if isinstance(index, torch.Tensor) else indices_of(self.lowering, index)
+            value = (
+                self.lowering.constant(index) if isinstance(index, torch.Tensor) else indices_of(self.lowering, index)
+            )
             value = self.lowering.expand(self.lowering.cast(value, torch.int64), self.shape)
             parts.append(self.lowering.reshape(value, [*self.shape, 1]))
         return parts[0] if len(parts) == 1 else self.lowering.op("concat", *parts, axis=len(self.shape))

@@ -12,20 +12,32 @@ from .rows import aten, row
 
 Node = torch.fx.Node
 
-#: Places of a result that are computed while importing as constant indices.
-_MOST_INDICES = 1 << 24
-
 
 def expected(lowering: Any, node: Node) -> tuple[int, ...]:
     return lowering.shape(node)
 
 
 @row(
-    aten.view.default, aten._unsafe_view.default, aten.reshape.default, aten.unsqueeze.default, aten.squeeze.default,
-    aten.squeeze.dim, aten.squeeze.dims, aten.flatten.using_ints, aten.unflatten.int, aten.view_copy.default,
-    aten.unsqueeze_copy.default, aten.squeeze_copy.default, aten.squeeze_copy.dim, aten.squeeze_copy.dims, aten.view_as.default,
-    aten.atleast_1d.default, aten.atleast_2d.default, aten.atleast_3d.default, aten._reshape_alias.default,
-)  # fmt: skip
+    aten.view.default,
+    aten._unsafe_view.default,
+    aten.reshape.default,
+    aten.unsqueeze.default,
+    aten.squeeze.default,
+    aten.squeeze.dim,
+    aten.squeeze.dims,
+    aten.flatten.using_ints,
+    aten.unflatten.int,
+    aten.view_copy.default,
+    aten.unsqueeze_copy.default,
+    aten.squeeze_copy.default,
+    aten.squeeze_copy.dim,
+    aten.squeeze_copy.dims,
+    aten.view_as.default,
+    aten.atleast_1d.default,
+    aten.atleast_2d.default,
+    aten.atleast_3d.default,
+    aten._reshape_alias.default,
+)
 def reshape(lowering, node, x, *sizes):
     return lowering.reshape(lowering(x), expected(lowering, node))
 
@@ -151,10 +163,18 @@ def pieces(lowering: Any, node: Node, x: Node, axis: int) -> list[Any]:
 
 
 @row(
-    aten.split.Tensor, aten.split_with_sizes.default, aten.split.sizes, aten.chunk.default, aten.tensor_split.sections,
-    aten.tensor_split.indices, aten.split_copy.Tensor, aten.split_with_sizes_copy.default, aten.unsafe_split.Tensor,
-    aten.unsafe_split_with_sizes.default, aten.unsafe_chunk.default,
-)  # fmt: skip
+    aten.split.Tensor,
+    aten.split_with_sizes.default,
+    aten.split.sizes,
+    aten.chunk.default,
+    aten.tensor_split.sections,
+    aten.tensor_split.indices,
+    aten.split_copy.Tensor,
+    aten.split_with_sizes_copy.default,
+    aten.unsafe_split.Tensor,
+    aten.unsafe_split_with_sizes.default,
+    aten.unsafe_chunk.default,
+)
 def split(lowering, node, x, sizes, dim=0):
     return pieces(lowering, node, x, dim % lowering.rank(x))
 
@@ -182,11 +202,23 @@ def convert(lowering, node, x, *of, **keywords):
 
 
 @row(
-    aten.clone.default, aten.alias.default, aten.contiguous.default, aten.lift_fresh_copy.default, aten.lift_fresh.default,
-    aten.detach.default, aten.alias_copy.default, aten.detach_copy.default, aten.resolve_conj.default,
-    aten.resolve_neg.default, aten._conj.default, aten._conj_physical.default, aten.conj_physical.default, aten.real.default,
-    aten.positive.default, aten._neg_view.default,
-)  # fmt: skip
+    aten.clone.default,
+    aten.alias.default,
+    aten.contiguous.default,
+    aten.lift_fresh_copy.default,
+    aten.lift_fresh.default,
+    aten.detach.default,
+    aten.alias_copy.default,
+    aten.detach_copy.default,
+    aten.resolve_conj.default,
+    aten.resolve_neg.default,
+    aten._conj.default,
+    aten._conj_physical.default,
+    aten.conj_physical.default,
+    aten.real.default,
+    aten.positive.default,
+    aten._neg_view.default,
+)
 def same(lowering, node, x, *, memory_format=None):
     if node.target is aten._neg_view.default:
         return lowering.op("neg", lowering(x))
@@ -211,7 +243,9 @@ def flip(lowering, node, x, dims):
     if not axes:
         return lowering(x)
     lowest = -(1 << 62)
-    return lowering.op("slice", lowering(x), starts=[-1] * len(axes), ends=[lowest] * len(axes), axes=axes, steps=[-1] * len(axes))
+    return lowering.op(
+        "slice", lowering(x), starts=[-1] * len(axes), ends=[lowest] * len(axes), axes=axes, steps=[-1] * len(axes)
+    )
 
 
 @row(aten.roll.default)
@@ -227,33 +261,3 @@ def roll(lowering, node, x, shifts, dims=()):
             parts = lowering.slice(value, axis, size - shift, size), lowering.slice(value, axis, 0, size - shift)
             value = lowering.op("concat", *parts, axis=axis)
     return lowering.reshape(value, shape)
-
-
-def picked(lowering: Any, node: Node, x: Node, places: Any) -> Any:
-    """Elements of x at places that PyTorch computes now: what a view of numbers 0, 1, .. in the shape of x shows."""
-    shape, count = lowering.shape(x), 1
-    for size in expected(lowering, node):
-        count *= size
-    if count > _MOST_INDICES:
-        raise Unsupported(f"{count} indices, of at most {_MOST_INDICES}")
-    numbers = torch.arange(lowering.fake(x).numel()).reshape(shape)
-    indices = places(numbers).contiguous()
-    flat = lowering.reshape(lowering(x), [numbers.numel()])
-    return lowering.op("gather", flat, lowering.constant(indices, "places"), axis=0)
-
-
-@row(
-    aten.unfold.default, aten.diagonal.default, aten.diagonal_copy.default, aten.unfold_copy.default,
-    aten.pixel_unshuffle.default, aten.channel_shuffle.default, aten.native_channel_shuffle.default, aten.rot90.default,
-    aten.linalg_diagonal.default,
-)  # fmt: skip
-def by_places(lowering, node, x, *args, **keywords):
-    return picked(lowering, node, x, lambda numbers: node.target(numbers, *args, **keywords))
-
-
-@row(aten.as_strided.default, aten.as_strided_copy.default)
-def as_strided(lowering, node, x, size, stride, storage_offset=None):
-    fake = lowering.fake(x)
-    if not fake.is_contiguous() or lowering.bindings.size(fake.storage_offset()):
-        raise Unsupported("as_strided of a view")
-    return picked(lowering, node, x, lambda numbers: numbers.as_strided(size, stride, storage_offset or 0))

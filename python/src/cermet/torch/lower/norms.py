@@ -19,14 +19,19 @@ def _optional(lowering: Any, node: Node | None, dtype: torch.dtype) -> Any:
 
 
 def _norm(lowering: Any, kind: str, x: Node, dims: list[int], weight: Any, bias: Any, eps: float) -> Any:
-    """A norm over the last dimensions; several become one, because the library knows their number from the weight's rank."""
+    """A norm over the last dimensions; several become one, because the library knows their number from the weight's
+    rank.
+    """
     dtype = lowering.dtype(x)
     if dtype == torch.float64 or not dtype.is_floating_point:
         raise Unsupported(f"norms of {dtype}")
     shape, count = lowering.shape(x), math.prod(dims)
     rows = shape[: len(shape) - len(dims)]
     value = lowering.reshape(lowering(x), [*rows, count])
-    operands = [value, *(None if of is None else lowering.reshape(_optional(lowering, of, dtype), [count]) for of in (weight, bias))]
+    operands = [
+        value,
+        *(None if of is None else lowering.reshape(_optional(lowering, of, dtype), [count]) for of in (weight, bias)),
+    ]
     while operands[-1] is None:
         operands.pop()
     return lowering.reshape(lowering.op(kind, *operands, eps=eps), shape)
@@ -42,15 +47,22 @@ def layer_norm(lowering, node, x, normalized_shape, weight=None, bias=None, eps=
 
 
 def _statistics(lowering: Any, node: Node, value: Any, axes: list[int], eps: float) -> list[Any]:
-    """Mean and 1 / deviation over axes, in the types and shapes of the second and third results; None where nothing reads them."""
+    """Mean and 1 / deviation over axes, in the types and shapes of the second and third results; None where nothing
+    reads them.
+    """
     if not lowering.used(node) - {0}:
         return [None, None]
     value = lowering.cast(value, torch.float32)
     mean = lowering.op("reduce_mean", value, axes=axes, keepdims=True)
-    spread = lowering.op("reduce_mean", lowering.op("square", lowering.op("sub", value, mean)), axes=axes, keepdims=True)
+    spread = lowering.op(
+        "reduce_mean", lowering.op("square", lowering.op("sub", value, mean)), axes=axes, keepdims=True
+    )
     inverse = lowering.op("rsqrt", lowering.op("add", spread, lowering.number(eps, torch.float32)))
     wanted = node.meta["val"][1:]
-    return [lowering.cast(lowering.reshape(made, lowering.shape(like)), like.dtype) for made, like in zip((mean, inverse), wanted)]
+    return [
+        lowering.cast(lowering.reshape(made, lowering.shape(like)), like.dtype)
+        for made, like in zip((mean, inverse), wanted)
+    ]
 
 
 def _only_first(lowering: Any, node: Node) -> None:
@@ -108,7 +120,10 @@ def _batch(lowering: Any, node: Node, x: Node, weight: Any, bias: Any, mean: Nod
         shift = (0 if known[1] is None else known[1]) - known[2] * scale
         name = lowering.names.get(mean, node.name)
         shape = [-1] + [1] * (rank - 2)
-        made = [lowering.constant(part.to(inner).reshape(shape), f"{name}.{word}") for part, word in ((scale, "scale"), (shift, "shift"))]
+        made = [
+            lowering.constant(part.to(inner).reshape(shape), f"{name}.{word}")
+            for part, word in ((scale, "scale"), (shift, "shift"))
+        ]
         return lowering.cast(op("add", op("mul", value, made[0]), made[1]), dtype)
     scale = op("rsqrt", op("add", lowering.cast(lowering(variance), inner), lowering.number(eps, inner)))
     if weight is not None:
@@ -158,7 +173,11 @@ def instance_norm(lowering, node, x, weight, bias, mean, variance, use_input_sta
         return _batch(lowering, node, x, weight, bias, mean, variance, eps)
     if mean is not None or lowering.dtype(x) == torch.float64:
         raise Unsupported("instance_norm that updates statistics")
-    operands = [lowering(x), _optional(lowering, weight, lowering.dtype(x)), _optional(lowering, bias, lowering.dtype(x))]
+    operands = [
+        lowering(x),
+        _optional(lowering, weight, lowering.dtype(x)),
+        _optional(lowering, bias, lowering.dtype(x)),
+    ]
     while operands[-1] is None:
         operands.pop()
     return lowering.op("instance_norm", *operands, eps=float(eps))
@@ -184,5 +203,7 @@ def vector_norm(lowering, node, x, ord=2, dim=None, keepdim=False, *, dtype=None
         made = lowering.op("sqrt", reduced(lowering, "reduce_sum", lowering.op("square", value), axes, keepdim))
     else:
         powers = lowering.op("pow", magnitude, lowering.number(ord, inner))
-        made = lowering.op("pow", reduced(lowering, "reduce_sum", powers, axes, keepdim), lowering.number(1 / ord, inner))
+        made = lowering.op(
+            "pow", reduced(lowering, "reduce_sum", powers, axes, keepdim), lowering.number(1 / ord, inner)
+        )
     return lowering.cast(lowering.reshape(made, lowering.shape(node)), result)

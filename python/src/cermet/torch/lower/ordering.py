@@ -53,7 +53,9 @@ def ordered(lowering: Any, x: Node, k: int, dim: int, largest: bool) -> list[Any
 def ordered_value(lowering: Any, value: Any, k: int, dim: int, largest: bool) -> list[Any]:
     value, back = lowering.axis_last(value, dim)
     is_bool = value.dtype == "bool"
-    made = lowering.ops("topk", lowering.cast(value, torch.uint8) if is_bool else value, k=k, largest=largest, index_dtype="i64")
+    made = lowering.ops(
+        "topk", lowering.cast(value, torch.uint8) if is_bool else value, k=k, largest=largest, index_dtype="i64"
+    )
     values = lowering.cast(made[0], torch.bool) if is_bool else made[0]
     return [lowering.transpose(values, back), lowering.transpose(made[1], back)]
 
@@ -153,7 +155,9 @@ def searchsorted(lowering, node, first, second, *, out_int32=False, right=False,
         raised = lowering.op("is_nan", value)
     before = lowering.op("less_equal" if right or side == "right" else "less", boundaries, value)
     if dtype.is_floating_point:
-        before = lowering.op("logical_or", before, lowering.op("logical_and", raised, lowering.op("less_equal", boundaries, infinite)))
+        before = lowering.op(
+            "logical_or", before, lowering.op("logical_and", raised, lowering.op("less_equal", boundaries, infinite))
+        )
     axes = [len(lowering.shape(x))]
     made = lowering.op("reduce_sum", lowering.cast(before, torch.int64), axes=axes)
     return lowering.cast(lowering.reshape(made, lowering.shape(node)), lowering.dtype(node))

@@ -40,7 +40,9 @@ def _axes(node: Node) -> int:
 def max_pool(lowering, node, x, kernel, stride=(), padding=0, dilation=1, ceil_mode=False):
     axes = _axes(node)
     of = _windows(kernel, list(stride) if isinstance(stride, (list, tuple)) else stride, padding, axes)
-    made = lowering.op("max_pool", _batched(lowering, x, axes), **of, dilations=per_axis(dilation, axes), ceil_mode=bool(ceil_mode))
+    made = lowering.op(
+        "max_pool", _batched(lowering, x, axes), **of, dilations=per_axis(dilation, axes), ceil_mode=bool(ceil_mode)
+    )
     return lowering.reshape(made, lowering.shape(node))
 
 
@@ -59,7 +61,9 @@ def max_pool_with_indices(lowering, node, x, kernel, stride=(), padding=0, dilat
 
 
 @row(aten.avg_pool1d.default, aten.avg_pool2d.default, aten.avg_pool3d.default)
-def avg_pool(lowering, node, x, kernel, stride=(), padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
+def avg_pool(
+    lowering, node, x, kernel, stride=(), padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
+):
     axes = _axes(node)
     of = _windows(kernel, list(stride) if isinstance(stride, (list, tuple)) else stride, padding, axes)
     value = _batched(lowering, x, axes)
@@ -102,7 +106,9 @@ def adaptive_avg_pool(lowering, node, x, size):
 
 
 def _along(lowering: Any, kind: str, value: Any, axis: int, have: int, want: int) -> Any:
-    """One axis of adaptive pooling: result i has the places from i * have / want to (i + 1) * have / want, rounded outwards."""
+    """One axis of adaptive pooling: result i has the places from i * have / want to (i + 1) * have / want, rounded
+    outwards.
+    """
     if have == want:
         return value
     if want > 256:

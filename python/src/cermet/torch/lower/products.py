@@ -18,7 +18,7 @@ _MATMUL = (*LINEAR, torch.float64, torch.int32, torch.int64)
 
 
 def product(lowering: Any, a: Any, b: Any, dtype: torch.dtype, out: torch.dtype | None = None) -> Any:
-    """a b of values that are at least vectors, broadcast over leading axes; in the type `out` or that of the operands."""
+    """a b of vectors or matrices, broadcast over leading axes; in the type `out` or that of the operands."""
     if dtype not in _MATMUL:
         if dtype.is_floating_point or dtype == torch.bool:
             raise Unsupported(f"products of {dtype}")
@@ -142,7 +142,15 @@ def cdist(lowering, node, a, b, p, compute_mode=None):
     return total if p == 1 else op("pow", total, lowering.number(1 / p, dtype))
 
 
-def grouped(lowering: Any, node: Node, x: Node, weight: Node, ends: Node | None = None, bias: Node | None = None, out_dtype: Any = None) -> Any:
+def grouped(
+    lowering: Any,
+    node: Node,
+    x: Node,
+    weight: Node,
+    ends: Node | None = None,
+    bias: Node | None = None,
+    out_dtype: Any = None,
+) -> Any:
     """Rows sorted by group, each group times its own [K, N]; `ends` is where each group ends."""
     if ends is None or bias is not None or lowering.rank(x) != 2 or lowering.rank(weight) != 3:
         raise Unsupported("grouped products of other forms than rows by weights")

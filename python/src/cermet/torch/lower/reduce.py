@@ -72,7 +72,13 @@ def whole_extreme(lowering, node, x):
 def any_or_all(lowering, node, x, dim=None, keepdim=False):
     """Largest or smallest of booleans; bytes stay bytes."""
     is_any = node.target in (aten.any.dim, aten.any.dims, aten.any.default)
-    value = reduced(lowering, "reduce_max" if is_any else "reduce_min", lowering.cast(lowering(x), torch.bool), axes_of(lowering, x, dim), keepdim)
+    value = reduced(
+        lowering,
+        "reduce_max" if is_any else "reduce_min",
+        lowering.cast(lowering(x), torch.bool),
+        axes_of(lowering, x, dim),
+        keepdim,
+    )
     return lowering.cast(value, lowering.dtype(node))
 
 
@@ -110,7 +116,9 @@ def var(lowering, node, x, dim=None, *, correction=1, keepdim=False):
 
 @row(aten.var.default, aten.var.dim, aten.std.default, aten.std.dim)
 def var_of(lowering, node, x, *of):
-    dim, unbiased, keepdim = (None, *of, False)[:3] if len(of) < 2 and not (of and isinstance(of[0], list)) else (*of, True, False)[:3]
+    dim, unbiased, keepdim = (
+        (None, *of, False)[:3] if len(of) < 2 and not (of and isinstance(of[0], list)) else (*of, True, False)[:3]
+    )
     if isinstance(dim, bool) or dim is None:
         dim, unbiased, keepdim = None, (of[0] if of else True), False
     made, _ = variance(lowering, x, dim, int(bool(unbiased)), bool(keepdim))
@@ -118,7 +126,9 @@ def var_of(lowering, node, x, *of):
     return lowering.cast(made, lowering.dtype(x))
 
 
-@row(aten.softmax.int, aten.log_softmax.int, aten._softmax.default, aten._log_softmax.default, aten._safe_softmax.default)
+@row(
+    aten.softmax.int, aten.log_softmax.int, aten._softmax.default, aten._log_softmax.default, aten._safe_softmax.default
+)
 def softmax(lowering, node, x, dim, dtype=None):
     """Along any axis. The safe form is 0 in rows of -inf alone."""
     result = lowering.dtype(node)

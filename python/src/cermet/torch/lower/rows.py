@@ -1,7 +1,9 @@
-"""The table of ATen operators: a row is a function (lowering, node, *arguments) that makes the operator's results in a Cermet graph, or raises Unsupported with
+"""The table of ATen operators: a row is a function (lowering, node, *arguments) that makes the operator's results in a
+Cermet graph, or raises Unsupported with
 the reason. Rows are all there is: what has no row, or whose row raises, stays in PyTorch.
 
-A row's arguments are those of the ATen operator: tensors as FX nodes, which lowering(node) turns into values of the graph, and sizes as integers. It returns a
+A row's arguments are those of the ATen operator: tensors as FX nodes, which lowering(node) turns into values of the
+graph, and sizes as integers. It returns a
 value, a list of them, or None in the list for a result that the graph does not use.
 """
 
@@ -23,7 +25,7 @@ def add_row(target: Any, function: Callable) -> None:
 
 
 def row(*targets: Any) -> Callable:
-    """Registers a function as the row of operators: an overload, or a packet for all its overloads that are functional."""
+    """Registers a function as the row of operators: overloads, or packets for all their functional overloads."""
 
     def register(function: Callable) -> Callable:
         for overload in overloads(*targets):

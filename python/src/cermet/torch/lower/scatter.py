@@ -54,11 +54,19 @@ def scatter_add(lowering, node, x, dim, index, source):
 
 @row(aten.scatter_reduce.two)
 def scatter_reduce(lowering, node, x, dim, index, source, reduce, *, include_self=True):
-    return _combined(lowering, node, lowering(x), reduce, include_self, lambda start, of, kind: scattered(lowering, node, start, dim, index, source if of is None else of, kind))
+    return _combined(
+        lowering,
+        node,
+        lowering(x),
+        reduce,
+        include_self,
+        lambda start, of, kind: scattered(lowering, node, start, dim, index, source if of is None else of, kind),
+    )
 
 
 def _combined(lowering: Any, node: Node, x: Any, reduce: str, include_self: bool, put: Any) -> Any:
-    """A reduction whose step is put(start, None for the source or a number, kind). Without x itself its elements are first replaced by a neutral number; a mean is a
+    """A reduction whose step is put(start, None for the source or a number, kind). Without x itself its elements are
+    first replaced by a neutral number; a mean is a
     sum divided by how many there were."""
     dtype = lowering.dtype(node)
     start = x if include_self else put(x, _neutral("sum" if reduce == "mean" else reduce, dtype), "none")
@@ -77,7 +85,11 @@ def index_reduce(lowering, node, x, dim, index, source, reduce, *, include_self=
     places = along(lowering, index, sizes, axis)
 
     def put(start: Any, of: Any, kind: str) -> Any:
-        updates = lowering.reshape(lowering(source), sizes) if of is None else lowering.expand(lowering.number(of, lowering.dtype(node)), sizes)
+        updates = (
+            lowering.reshape(lowering(source), sizes)
+            if of is None
+            else lowering.expand(lowering.number(of, lowering.dtype(node)), sizes)
+        )
         return lowering.op("scatter", start, places, updates, axis=axis, reduction=kind)
 
     if not lowering.dtype(node).is_floating_point:

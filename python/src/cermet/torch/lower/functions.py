@@ -8,17 +8,40 @@ from typing import Any
 import torch
 
 from ...errors import Unsupported
-from .elementwise import HALF, trunc
+from .division import trunc
+from .elementwise import HALF
 from .rows import add_row, aten, overloads, packet, row
 
 #: ATen's name and the library's, of functions whose results are floating: integers are cast first.
 _FLOATING = {
     name: name
     for name in (
-        "exp", "log", "sqrt", "rsqrt", "reciprocal", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh",
-        "asinh", "acosh", "atanh", "erf", "sigmoid", "expm1", "log1p", "log2", "log10", "lgamma",
+        "exp",
+        "log",
+        "sqrt",
+        "rsqrt",
+        "reciprocal",
+        "sin",
+        "cos",
+        "tan",
+        "asin",
+        "acos",
+        "atan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "asinh",
+        "acosh",
+        "atanh",
+        "erf",
+        "sigmoid",
+        "expm1",
+        "log1p",
+        "log2",
+        "log10",
+        "lgamma",
     )
-} | {"special_erf": "erf", "special_expm1": "expm1", "special_log1p": "log1p", "special_gammaln": "lgamma"}  # fmt: skip
+} | {"special_erf": "erf", "special_expm1": "expm1", "special_log1p": "log1p", "special_gammaln": "lgamma"}
 
 
 def exists(kind: str) -> bool:
@@ -68,11 +91,18 @@ def _log1p(lowering, x, dtype):
 
 
 def _scaled_log(base: float):
-    return lambda lowering, x, dtype: lowering.op("mul", lowering.op("log", x), lowering.number(1 / math.log(base), dtype))
+    return lambda lowering, x, dtype: lowering.op(
+        "mul", lowering.op("log", x), lowering.number(1 / math.log(base), dtype)
+    )
 
 
 #: What stands for operators that the library may not have.
-_COMPOSED = {"expm1": _widened(_expm1), "log1p": _widened(_log1p), "log2": _widened(_scaled_log(2)), "log10": _widened(_scaled_log(10))}
+_COMPOSED = {
+    "expm1": _widened(_expm1),
+    "log1p": _widened(_log1p),
+    "log2": _widened(_scaled_log(2)),
+    "log10": _widened(_scaled_log(10)),
+}
 
 for _name, _kind in _FLOATING.items():
     if packet(_name) is not None and (exists(_kind) or _kind in _COMPOSED):
@@ -162,7 +192,12 @@ def sgn(lowering, node, x):
 @row(aten.signbit.default)
 def signbit(lowering, node, x):
     """The highest bit."""
-    bits = {torch.float32: torch.int32, torch.float64: torch.int64, torch.bfloat16: torch.int16, torch.float16: torch.int16}
+    bits = {
+        torch.float32: torch.int32,
+        torch.float64: torch.int64,
+        torch.bfloat16: torch.int16,
+        torch.float16: torch.int16,
+    }
     dtype = lowering.dtype(x)
     value = lowering(x)
     if value.dtype == "bool" or not dtype.is_signed:
@@ -245,7 +280,9 @@ def logit(lowering, node, x, eps=None):
         low, high = lowering.number(eps, inner), lowering.number(1 - eps, inner)  # may be out of order: the lower wins
         bounded = lowering.op("where", lowering.op("greater", value, high), high, value)
         value = lowering.op("where", lowering.op("less", value, low), low, bounded)
-    return lowering.cast(lowering.op("log", lowering.op("div", value, lowering.op("sub", lowering.number(1, inner), value))), dtype)
+    return lowering.cast(
+        lowering.op("log", lowering.op("div", value, lowering.op("sub", lowering.number(1, inner), value))), dtype
+    )
 
 
 @row(aten.heaviside.default)
@@ -256,8 +293,6 @@ def heaviside(lowering, node, x, values):
         raise Unsupported("booleans")
     step = lowering.cast(lowering.op("greater", value, zero), dtype)
     return lowering.op("where", lowering.op("equal", value, zero), lowering.cast(lowering(values), dtype), step)
-
-
 
 
 @row(aten.ldexp.Tensor)
