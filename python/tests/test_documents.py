@@ -9,7 +9,7 @@ import sys
 import pytest
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-PAGES = ["README.md", "python/README.md", "docs/guide/python.md"]
+PAGES = ["README.md", "python/README.md", "docs/guide/python.md", "docs/guide/pytorch.md"]
 #: A program, and the block behind it, which is what it prints.
 PROGRAM = re.compile(r"```python\n(.*?)```\n\n```\n(.*?)```\n", re.DOTALL)
 HAS_TORCH = importlib.util.find_spec("torch") is not None

@@ -9,18 +9,18 @@ from typing import Any
 
 import torch
 
-from ..errors import Unsupported
+from ..errors import Error, Unsupported
 from . import compat
 from .lowering import Lowering, is_tensor
 from .options import Options
 from .outer import compile_segments, direct_call, outer_call
-from .partition import partition
+from .partition import STATE, partition
 from .report import Report, report_of
 from .scope import mark_nodes, refuse_broken_regions
 from .state import Weights
-from .symbols import Bindings, bindings_of
+from .symbols import Bindings, range_end, ranged, symbols_of
 
-#: Programs for different sizes that a graph keeps.
+#: Programs for different sizes, or ranges of them, that a graph keeps.
 _KEPT = 8
 
 
@@ -47,7 +47,8 @@ class CompiledGraph:
         self.static = () if options.weights == "inputs" else tuple(static)
         self.weights = Weights(self.static)
         self._programs: collections.OrderedDict[tuple, Program] = collections.OrderedDict()
-        self._symbolic = [i for i, node in enumerate(self.placeholders) if _is_symbolic(node.meta.get("val"))]
+        self._symbols = symbols_of(self.placeholders)
+        self._takes_ranges = True
         self._current: Program | None = None
 
     @property
@@ -61,17 +62,22 @@ class CompiledGraph:
         return self.program(args).call(args)
 
     def program(self, args: list[Any]) -> Program:
-        """The program for the sizes of a call, compiled if there is none."""
-        key = tuple(_sizes(args[i]) for i in self._symbolic)
+        """The program for the sizes of a call, compiled if there is none: one for a range of sizes, or for these alone."""
+        sizes = tuple(args[i] if axis is None else args[i].shape[axis] for _, i, axis in self._symbols)
+        key = self._key(sizes)
         found = self._programs.get(key)
         if found is None:
-            found = self._programs[key] = self._current = self._compile(args)
+            found = self._current = self._compile(args)
+            self._programs[self._key(sizes)] = found
             self.weights.note(args)
             while len(self._programs) > _KEPT:
                 self._programs.popitem(last=False)
-        elif self._symbolic:
+        elif sizes:
             self._programs.move_to_end(key)
         return found
+
+    def _key(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(map(range_end, sizes)) if self._takes_ranges else sizes
 
     def refresh(self) -> None:
         """Reads weights again in the next call."""
@@ -79,13 +85,36 @@ class CompiledGraph:
 
     def _compile(self, args: list[Any]) -> Program:
         with compat.unset_fake_temporarily(), torch.no_grad():
-            return self._compile_for(args, bindings_of(self.placeholders, args))
+            bindings = Bindings({symbol: _size(args[i], axis) for symbol, i, axis in self._symbols})
+            if bindings.symbols and self._takes_ranges:
+                try:
+                    return self._compile_for(args, ranged(bindings))
+                except (Error, TypeError, ValueError):
+                    self._takes_ranges = False  # a row needs numbers, or something stays in PyTorch
+            return self._compile_for(args, bindings)
 
     def _compile_for(self, args: list[Any], bindings: Bindings) -> Program:
         graph = self.module.graph
-        device = _device_of(graph)
+        scratch = self._scratch(args, bindings)
+        made = partition(graph, scratch, threshold=self.options.fallback != "error")
+        if bindings.ranges and made.reasons.keys() - {node for node, reason in made.reasons.items() if reason == STATE}:
+            raise Unsupported("a graph of which a part stays in PyTorch")
+        segments = compile_segments(graph, made, scratch, self.options)
+        if bindings.ranges and len(segments) != 1:
+            raise Unsupported("a graph that is not one session")
+        refuse_broken_regions(made.reasons)
+        report = report_of(graph, made, segments)
+        self._complain(report)
+        call = None
+        if made.whole is not None and len(segments) == 1:
+            call = direct_call(graph, segments[0])
+        return Program(call or outer_call(graph, self.module, made, segments), report)
+
+    def _scratch(self, args: list[Any], bindings: Bindings) -> Lowering:
+        """A graph that knows the weights."""
+        graph = self.module.graph
         threads = self.options.threads or torch.get_num_threads()
-        scratch = Lowering("graph", device, threads, bindings)
+        scratch = Lowering("graph", _device_of(graph), threads, bindings)
         for i in self.static:
             if is_tensor(args[i]):
                 scratch.known[self.placeholders[i]] = args[i].detach()
@@ -94,15 +123,7 @@ class CompiledGraph:
             if node.op == "get_attr":
                 node.meta.setdefault("val", getattr(self.module, node.target))
                 scratch.known[node] = getattr(self.module, node.target)
-        made = partition(graph, scratch, threshold=self.options.fallback != "error")
-        segments = compile_segments(graph, made, scratch, self.options)
-        refuse_broken_regions(made.reasons)
-        report = report_of(graph, made, segments)
-        self._complain(report)
-        call = None
-        if made.whole is not None and not made.reasons and len(segments) == 1:
-            call = direct_call(graph, segments[0])
-        return Program(call or outer_call(graph, self.module, made, segments), report)
+        return scratch
 
     def _complain(self, report: Report) -> None:
         if not report.refusals or self.options.fallback == "allow":
@@ -112,14 +133,8 @@ class CompiledGraph:
         warnings.warn(f"cermet: {report.summary()}", stacklevel=2)
 
 
-def _is_symbolic(value: Any) -> bool:
-    if is_tensor(value):
-        return any(not isinstance(size, int) for size in value.shape)
-    return isinstance(value, torch.SymInt)
-
-
-def _sizes(given: Any) -> Any:
-    return tuple(given.shape) if is_tensor(given) else given
+def _size(given: Any, axis: int | None) -> int:
+    return given if axis is None else given.shape[axis]
 
 
 def _device_of(graph: torch.fx.Graph) -> str:

@@ -17,6 +17,7 @@ from ..errors import Error, Unsupported
 from .lower import NAMED, ROWS
 from .lowering import Lowering, is_tensor
 from .scope import region_of, scope_of
+from .symbols import is_symbolic
 
 Node = torch.fx.Node
 
@@ -62,9 +63,13 @@ def _add(lowering: Lowering, node: Node) -> None:
     except Error as error:
         raise Unsupported(str(error)) from None
     except TypeError as error:
-        if "element type" not in str(error):
+        if "element type" not in str(error) and not lowering.bindings.ranges:
             raise
         raise Unsupported(str(error)) from None
+    except (RuntimeError, ValueError) as error:
+        if not lowering.bindings.ranges:
+            raise
+        raise Unsupported(f"a row that needs sizes as numbers: {error}") from None
     _check(lowering, node, made)
     lowering.values[node] = made
 
@@ -82,9 +87,11 @@ def _fold(lowering: Lowering, node: Node) -> bool:
     if not is_tensor(made) or not is_pure(node) or made.is_sparse or made.is_quantized:
         return False
     operands = [lowering.known[operand] for operand in node.all_input_nodes if operand in lowering.known]
+    args, keywords = lowering.bindings.arguments(node)
+    if not all(isinstance(size, int) for size in lowering.shape(node)) or is_symbolic((args, keywords)):
+        return False
     if sum(operand.numel() for operand in operands) + _FOLDED_GROWTH < _product(lowering.shape(node)):
         return False
-    args, keywords = lowering.bindings.arguments(node)
     known = torch.fx.node.map_arg((args, keywords), lambda operand: lowering.known[operand])
     with torch.no_grad():
         lowering.known[node] = node.target(*known[0], **known[1])  # type: ignore[operator]
@@ -100,7 +107,7 @@ def _check(lowering: Lowering, node: Node, made: Any) -> None:
     for want, value in zip(expected if several else [expected], made if several else [made]):
         if value is None or not is_tensor(want):
             continue
-        found, dims = (value.dtype, tuple(value.shape)), lowering.shape(want)
+        found, dims = (value.dtype, lowering.dims(value)), lowering.shape(want)
         if found != (dtype_name(want.dtype), dims):
             raise Unsupported(
                 f"internal error: made {found[0]}{list(found[1])}, expected {dtype_name(want.dtype)}{list(dims)}"

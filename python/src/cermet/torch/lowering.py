@@ -11,7 +11,7 @@ from .. import graph as graphs
 from ..bridge import dtype_name
 from ..errors import Unsupported
 from ..schemas import schema_of
-from .symbols import Bindings
+from .symbols import Bindings, dim_text
 
 Node = torch.fx.Node
 
@@ -27,6 +27,8 @@ class Lowering:
         self.graph = graphs.Graph(name, device=device, threads=threads)
         self.graph_name, self.device, self.threads = name, device, threads
         self.bindings = bindings
+        for name, (least, greatest) in bindings.ranges.items():
+            self.graph.symbol(name, least, greatest)
         #: Values by node: of the graph, or lists of them.
         self.values: dict[Node, Any] = {}
         #: Tensors by node whose elements are known now: weights, and what is computed of them.
@@ -54,8 +56,8 @@ class Lowering:
     def fake(self, node: Node) -> torch.Tensor:
         return node.meta["val"]
 
-    def shape(self, of: Any) -> tuple[int, ...]:
-        """Dimensions of a node, a fake tensor or a value."""
+    def shape(self, of: Any) -> tuple[Any, ...]:
+        """Dimensions of a node or a fake tensor: numbers, or expressions of symbols."""
         tensor = of.meta["val"] if isinstance(of, Node) else of
         return tuple(self.bindings.size(size) for size in tensor.shape)
 
@@ -108,31 +110,34 @@ class Lowering:
         name = dtype_name(dtype)
         return value if value.dtype == name else self.op("cast", value, out_dtype=name)
 
-    def reshape(self, value: graphs.Value, shape: Sequence[int]) -> graphs.Value:
-        shape = [int(size) for size in shape]
-        if list(value.shape) == shape:
+    def dims(self, value: graphs.Value) -> tuple[Any, ...]:
+        """A value's dimensions: numbers, or expressions of symbols."""
+        return tuple(size if isinstance(size, int) else self.bindings.parsed(size) for size in value.shape)
+
+    def reshape(self, value: graphs.Value, shape: Sequence[Any]) -> graphs.Value:
+        if self.dims(value) == tuple(shape):
             return value
-        return (
-            self.op("reshape", value, dims=[str(size) for size in shape])
-            if shape
-            else self.op("reshape", value, shape=[])
-        )
+        return self.op("reshape", value, dims=list(map(dim_text, shape))) if shape else self.op("reshape", value, shape=[])
 
     def transpose(self, value: graphs.Value, permutation: Sequence[int]) -> graphs.Value:
         order = [axis % len(permutation) for axis in permutation]
         return value if order == list(range(len(order))) else self.op("transpose", value, permutation=order)
 
-    def expand(self, value: graphs.Value, shape: Sequence[int]) -> graphs.Value:
-        shape = [int(size) for size in shape]
-        if list(value.shape) == shape:
+    def expand(self, value: graphs.Value, shape: Sequence[Any]) -> graphs.Value:
+        if self.dims(value) == tuple(shape):
             return value
         if not shape:
             return self.reshape(value, [])
-        return self.op("expand", value, dims=[str(size) for size in shape])
+        return self.op("expand", value, dims=list(map(dim_text, shape)))
 
-    def slice(self, value: graphs.Value, axis: int, start: int, end: int, step: int = 1) -> graphs.Value:
-        if start == 0 and end >= int(value.shape[axis]) and step == 1:
+    def slice(self, value: graphs.Value, axis: int, start: Any, end: Any, step: int = 1) -> graphs.Value:
+        size = self.dims(value)[axis]
+        if start == 0 and step == 1 and (end == size or (isinstance(end, int) and isinstance(size, int) and end > size)):
             return value
+        if not isinstance(end, int) or not isinstance(size, int):
+            if step != 1 or not isinstance(start, int):
+                raise Unsupported("a slice from a symbolic place")
+            return self.op("slice", value, starts=[start], counts=[dim_text(end - start)], axes=[axis])
         return self.op("slice", value, starts=[start], ends=[end], axes=[axis], steps=[step])
 
     def axis_last(self, value: graphs.Value, axis: int) -> tuple[graphs.Value, list[int]]:

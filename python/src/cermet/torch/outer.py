@@ -132,8 +132,13 @@ def _may_write(graph: torch.fx.Graph, made: Partition, inside: dict[Node, Any], 
 def _order(waiting: list[Node], made: Partition, segments: list[Segment]) -> list[Any]:
     """Constants' nodes and sizes first where they can, then each segment and what stays in PyTorch behind it."""
     steps: list[tuple[int, int, int, Any]] = []
+    first: set[Node] = set()
     for i, node in enumerate(waiting):
-        early = node.op in ("placeholder", "get_attr") or node in made.known
+        early = node.op in ("placeholder", "get_attr") or (
+            (node in made.known or is_host(node)) and all(operand in first for operand in node.all_input_nodes)
+        )
+        if early:
+            first.add(node)
         steps.append((-1, 0, i, node) if early else (made.levels.get(node, 0), 1, i, node))
     for i, segment in enumerate(segments):
         steps.append((made.levels.get(segment.nodes[0], 0), 0, i, segment))

@@ -12,6 +12,7 @@ import torch
 from ..errors import Error, Unsupported
 from .importer import add_node, is_pure
 from .lowering import Lowering, is_tensor
+from .symbols import dim_text
 
 Node = torch.fx.Node
 aten = torch.ops.aten
@@ -54,7 +55,7 @@ def _tensors(node: Node) -> list[Any]:
 def declare(lowering: Lowering, node: Node) -> None:
     """Makes a tensor that comes from outside an input of the graph."""
     fake = node.meta["val"]
-    lowering.values[node] = lowering.graph.input(node.name, lowering.shape(node), fake.dtype)
+    lowering.values[node] = lowering.graph.input(node.name, list(map(dim_text, lowering.shape(node))), fake.dtype)
 
 
 def _try_declare(lowering: Lowering, node: Node) -> None:
@@ -88,7 +89,7 @@ def partition(graph: torch.fx.Graph, lowering: Lowering, threshold: bool = True)
             reasons[node] = refused
             if is_tensor(node.meta.get("val")):
                 _try_declare(lowering, node)
-    if not reasons and not any(is_host(node) and node.users for node in graph.nodes):
+    if not reasons:
         return Partition([taken] if taken else [], set(lowering.known), {}, {}, lowering)
     levels = _levels(graph, set(taken), set(lowering.known))
     segments = [[node for node in taken if levels[node] == level] for level in sorted({levels[node] for node in taken})]

@@ -136,9 +136,8 @@ def _check_operand(i: int, value: Any, like: torch.Tensor) -> None:
         not isinstance(want, int) or size == want for size, want in zip(sizes, like.shape)
     )
     if value.dtype != like.dtype or not fits:
-        raise InvalidArgument(
-            f"operand {i}: expected {like.dtype} {[str(s) for s in like.shape]}, found {value.dtype} {list(sizes)}"
-        )
+        wanted = ", ".join(str(size) if isinstance(size, int) else "*" for size in like.shape)
+        raise InvalidArgument(f"operand {i}: expected {like.dtype} [{wanted}], found {value.dtype} {list(sizes)}")
 
 
 def compile(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ..errors import Error, OutOfMemory
+from ..errors import Error, OutOfMemory, Unsupported
 from ..graph import Value
 from .importer import add_node
 from .lowering import Lowering, is_tensor
@@ -41,7 +41,19 @@ class Segment:
         self._results = [
             (i, lowering.shape(node), node.meta["val"].dtype, _strides(lowering, node)) for i, node in computed
         ]
+        self._symbols = self._places_of_symbols(lowering)
         self._is_plain = not self._copies and bool(self.inputs) and not any(strides for *_, strides in self._results)
+
+    def _places_of_symbols(self, lowering: Lowering) -> list[tuple[Any, int, int]]:
+        """Where the operands say what a symbol is: (symbol, operand, axis)."""
+        found: dict[Any, tuple[int, int]] = {}
+        for i, node in enumerate(self.inputs):
+            for axis, size in enumerate(lowering.shape(node)):
+                if getattr(size, "is_symbol", False):
+                    found.setdefault(size, (i, axis))
+        if set(map(str, found)) != set(lowering.bindings.ranges):
+            raise Unsupported("a size that no operand has")
+        return [(symbol, *place) for symbol, place in found.items()]
 
     def __call__(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         if self._is_plain:
@@ -52,17 +64,24 @@ class Segment:
     def into(self, tensors: tuple[torch.Tensor, ...], places: dict[int, torch.Tensor]) -> tuple[torch.Tensor, ...]:
         """Runs with memory of the caller for some results, by their place."""
         made: dict[int, torch.Tensor] = {}
+        now = {symbol: tensors[i].shape[axis] for symbol, i, axis in self._symbols}
         for i, shape, dtype, _ in self._results:
-            made[i] = places[i] if i in places else torch.empty(shape, dtype=dtype, device=self._device)
+            made[i] = places[i] if i in places else torch.empty(_numbers(shape, now), dtype=dtype, device=self._device)
         if made:
             results = tuple(made.values())
             self.session._native.run(tensors, results[0], results, None)
         for i, shape, dtype, strides in self._results:
             if strides and i not in places:
-                made[i] = torch.empty_strided(shape, strides, dtype=dtype, device=self._device).copy_(made[i])
+                strided = torch.empty_strided(_numbers(shape, now), _numbers(strides, now), dtype=dtype, device=self._device)
+                made[i] = strided.copy_(made[i])
         for i, source in self._sources:
             made[i] = tensors[source].clone()
         return tuple(made[i] for i in range(len(self.outputs)))
+
+
+def _numbers(sizes: tuple[Any, ...], now: dict[Any, int]) -> tuple[int, ...]:
+    """Sizes of a run."""
+    return tuple(size if isinstance(size, int) else int(size.subs(now)) for size in sizes) if now else sizes
 
 
 def _strides(lowering: Lowering, node: Node) -> tuple[int, ...] | None:

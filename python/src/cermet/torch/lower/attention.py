@@ -25,7 +25,7 @@ def _heads_and_tokens(lowering: Any, node: Node) -> tuple[Any, str]:
 
 def _batched(lowering: Any, value: Any) -> Any:
     """[heads, tokens, elements] and deeper batches as rank 4; without heads, one."""
-    shape = [int(size) for size in value.shape]
+    shape = list(lowering.dims(value))
     batch = 1
     for size in shape[:-3]:
         batch *= size
@@ -96,7 +96,7 @@ def attention(lowering: Any, q: Node, k: Node, v: Node, mask: Node | None, causa
         lead = torch.broadcast_shapes(*(lowering.shape(node)[:-2] for node in (q, k, v)))
         wide = [lowering.expand(lowering(node), [*lead, *lowering.shape(node)[-2:]]) for node in (q, k, v)]
         operands = [(_batched(lowering, value), "bhsd") for value in wide]
-    batches = {int(value.shape[0]) for value, _ in operands}
+    batches = {lowering.dims(value)[0] for value, _ in operands}
     if len(batches) > 1:
         raise Unsupported("attention whose operands differ in their batch")
     given = Mask(lowering, mask, (*lowering.shape(q)[:-1], keys))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from ...errors import Unsupported
 from .rows import aten, row
 
 _ZEROS = (
@@ -48,18 +49,29 @@ def scalar_tensor(lowering, node, value, **keywords):
     aten.arange.default, aten.arange.start, aten.arange.start_step, aten.linspace.default, aten.eye.default, aten.eye.m
 )
 def sequence(lowering, node, *args, dtype=None, layout=None, device=None, pin_memory=None):
+    if any(not isinstance(of, (int, float)) for of in args):
+        return _counted(lowering, node, args)
     return lowering.constant(node.target(*args, dtype=lowering.dtype(node), device=node.meta["val"].device), node.name)
+
+
+def _counted(lowering, node, args):
+    """0, 1, .. up to a symbolic size: the first elements of those up to its largest value."""
+    start, step = (args[0] if len(args) > 1 else 0), (args[2] if len(args) > 2 else 1)
+    if node.target not in (aten.arange.default, aten.arange.start, aten.arange.start_step) or (start, step) != (0, 1):
+        raise Unsupported("a sequence whose start is symbolic")
+    end = args[0] if len(args) == 1 else args[1]
+    whole = torch.arange(lowering.bindings.largest(end), dtype=lowering.dtype(node), device=node.meta["val"].device)
+    return lowering.slice(lowering.constant(whole, node.name), 0, 0, end)
 
 
 @row(aten.tril.default, aten.triu.default)
 def triangle(lowering, node, x, diagonal=0):
     """x where a constant mask is true, else 0."""
     rows, columns = lowering.shape(x)[-2:]
-    ones = torch.ones(rows, columns, dtype=torch.bool)
+    ones = torch.ones(lowering.bindings.largest(rows), lowering.bindings.largest(columns), dtype=torch.bool)
     mask = ones.tril(diagonal) if node.target is aten.tril.default else ones.triu(diagonal)
-    return lowering.op(
-        "where", lowering.constant(mask, node.name), lowering(x), lowering.number(0, lowering.dtype(node))
-    )
+    seen = lowering.slice(lowering.slice(lowering.constant(mask, node.name), 0, 0, rows), 1, 0, columns)
+    return lowering.op("where", seen, lowering(x), lowering.number(0, lowering.dtype(node)))
 
 
 @row(aten.tril_indices.default, aten.triu_indices.default)

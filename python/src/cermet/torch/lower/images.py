@@ -147,7 +147,7 @@ def _circular(lowering: Any, x: Node, pad: list[int]) -> Any:
     value, rank = lowering(x), lowering.rank(x)
     for i in range(len(pad) // 2):
         axis, front, behind = rank - 1 - i, pad[2 * i], pad[2 * i + 1]
-        size = int(value.shape[axis])
+        size = lowering.dims(value)[axis]
         if front < 0 or behind < 0:
             raise Unsupported("circular padding that cuts off")
         parts = [lowering.slice(value, axis, size - front, size)] if front else []

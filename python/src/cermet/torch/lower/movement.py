@@ -118,7 +118,12 @@ def repeat_interleave(lowering, node, x, repeats, dim=None, *, output_size=None)
 @row(aten.slice.Tensor, aten.slice_copy.Tensor)
 def slice(lowering, node, x, dim=0, start=None, end=None, step=1):
     axis, size = dim % lowering.rank(x), lowering.shape(x)[dim]
-    start, end = 0 if start is None else start, size if end is None else end
+    start = 0 if start is None else start
+    count = lowering.shape(node)[axis]
+    if not isinstance(count, int) or not isinstance(size, int):  # PyTorch has clamped the end already
+        start = start + size if isinstance(start, int) and start < 0 else start
+        return lowering.slice(lowering(x), axis, start, start + count, step)
+    end = size if end is None else end
     start, end = (min(max(place + size if place < 0 else place, 0), size) for place in (start, end))
     return lowering.slice(lowering(x), axis, start, max(start, end), step)
 
@@ -133,8 +138,12 @@ def narrow(lowering, node, x, dim, start, length):
 @row(aten.select.int, aten.select_copy.int)
 def select(lowering, node, x, dim, index):
     axis = dim % lowering.rank(x)
-    index = index % lowering.shape(x)[axis]
-    return lowering.reshape(lowering.slice(lowering(x), axis, index, index + 1), expected(lowering, node))
+    size = lowering.shape(x)[axis]
+    if isinstance(size, int):
+        value = lowering.slice(lowering(x), axis, index % size, index % size + 1)
+    else:
+        value = lowering.op("slice", lowering(x), starts=[index], counts=["1"], axes=[axis])
+    return lowering.reshape(value, expected(lowering, node))
 
 
 @row(aten.cat.default, aten.concat.default)
@@ -255,7 +264,7 @@ def roll(lowering, node, x, shifts, dims=()):
         value, dims = lowering.reshape(value, [node.meta["val"].numel()]), [0]
     for shift, dim in zip(shifts, dims):
         axis = dim % len(value.shape)
-        size = int(value.shape[axis])
+        size = lowering.dims(value)[axis]
         shift = shift % size if size else 0
         if shift:
             parts = lowering.slice(value, axis, size - shift, size), lowering.slice(value, axis, 0, size - shift)

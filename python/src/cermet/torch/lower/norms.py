@@ -105,7 +105,7 @@ def _group(lowering: Any, x: Node, groups: int, weight: Any, bias: Any, eps: flo
 
 
 def _along_channels(lowering: Any, value: Any, rank: int) -> Any:
-    return lowering.reshape(value, [int(value.shape[0])] + [1] * (rank - 2))
+    return lowering.reshape(value, [lowering.dims(value)[0]] + [1] * (rank - 2))
 
 
 def _batch(lowering: Any, node: Node, x: Node, weight: Any, bias: Any, mean: Node, variance: Node, eps: float) -> Any:

@@ -97,7 +97,7 @@ def kthvalue(lowering, node, x, k, dim=-1, keepdim=False):
 def _middle(lowering: Any, value: Any, dtype: torch.dtype, dim: int, shapes: list[Any], skips_nan: bool) -> list[Any]:
     """The lower of the middle elements along an axis, and its place. NaN, which sorts last, is skipped or wins."""
     axis, op, is_real = dim % len(value.shape), lowering.op, dtype.is_floating_point
-    size = int(value.shape[axis])
+    size = lowering.dims(value)[axis]
     values, places = ordered_value(lowering, value, size, axis, False)
     middle = [lowering.slice(of, axis, (size - 1) // 2, (size - 1) // 2 + 1) for of in (values, places)]
     if is_real:
@@ -111,7 +111,7 @@ def _middle(lowering: Any, value: Any, dtype: torch.dtype, dim: int, shapes: lis
         else:
             hidden = op("reduce_max", missing, axes=[axis], keepdims=True)
             first, _ = lowering.axis_last(lowering.cast(missing, torch.uint8), axis)
-            first = lowering.reshape(op("argmax", first, out_dtype="i64"), [int(of) for of in middle[1].shape])
+            first = lowering.reshape(op("argmax", first, out_dtype="i64"), lowering.dims(middle[1]))
             middle = [
                 op("where", hidden, lowering.number(float("nan"), dtype), middle[0]),
                 op("where", hidden, first, middle[1]),

@@ -20,7 +20,7 @@ def _batched(lowering: Any, x: Node, axes: int) -> Any:
     value, shape = lowering(x), lowering.shape(x)
     if len(shape) == axes + 1:
         value = lowering.reshape(value, [1, *shape])
-    if any(int(size) == 0 for size in value.shape):
+    if any(size == 0 for size in lowering.dims(value)):
         raise Unsupported("pooling of no elements")
     return value
 

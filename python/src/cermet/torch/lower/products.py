@@ -28,7 +28,7 @@ def product(lowering: Any, a: Any, b: Any, dtype: torch.dtype, out: torch.dtype 
     a = a if rows else lowering.reshape(a, [1, *a.shape])
     b = b if columns else lowering.reshape(b, [*b.shape, 1])
     made = lowering.op("matmul", a, b, **({"out_dtype": out} if out not in (None, dtype) else {}))
-    shape = [int(size) for size in made.shape]
+    shape = list(lowering.dims(made))
     return lowering.reshape(made, shape[:-2] + shape[-2:-1] * rows + shape[-1:] * columns)
 
 

@@ -101,7 +101,7 @@ def variance(lowering: Any, x: Node, dim: Any, correction: Any, keepdim: bool) -
     total = reduced(lowering, "reduce_sum", squares, axes, keepdim)
     divisor = max(0.0, count - float(1 if correction is None else correction))
     made = lowering.op("div", total, lowering.number(divisor, inner))
-    return made, mean if keepdim else lowering.reshape(mean, [int(size) for size in made.shape])
+    return made, mean if keepdim else lowering.reshape(mean, lowering.dims(made))
 
 
 @row(aten.var.correction, aten.std.correction, aten.var_mean.correction, aten.std_mean.correction)

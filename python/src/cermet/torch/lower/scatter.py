@@ -26,7 +26,7 @@ def scattered(lowering: Any, node: Node, x: Any, dim: int, index: Node, source: 
     rank = max(len(shape), 1)
     places = lowering.reshape(indices_of(lowering, index), lowering.shape(index) or (1,))
     value = lowering.reshape(x if not isinstance(x, Node) else lowering(x), shape or (1,))
-    sizes, axis = tuple(int(size) for size in places.shape), dim % rank
+    sizes, axis = lowering.dims(places), dim % rank
     if isinstance(source, Node):
         updates = lowering.reshape(lowering.cast(lowering(source), dtype), lowering.shape(source) or (1,))
         for i, size in enumerate(sizes):
@@ -74,7 +74,7 @@ def _combined(lowering: Any, node: Node, x: Any, reduce: str, include_self: bool
         return put(start, None, _REDUCTIONS[reduce])
     if dtype != torch.float32:
         raise Unsupported(f"means of {dtype}")
-    ones = lowering.expand(lowering.number(1, dtype), [int(size) for size in start.shape])
+    ones = lowering.expand(lowering.number(1, dtype), lowering.dims(start))
     count = put(ones if include_self else put(ones, 0, "none"), 1, "sum")
     return lowering.op("div", put(start, None, "sum"), count)
 
@@ -126,7 +126,7 @@ def index_copy(lowering, node, x, dim, index, source, *, alpha=1):
     updates = lowering.cast(updates, dtype)
     if alpha != 1:
         updates = lowering.op("mul", updates, lowering.number(alpha, dtype))
-    sizes = tuple(int(size) for size in updates.shape)
+    sizes = lowering.dims(updates)
     reduction = "none" if node.target is aten.index_copy.default else "sum"
     if reduction == "sum" and dtype == torch.bool:
         raise Unsupported("sums of booleans")
