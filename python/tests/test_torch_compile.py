@@ -162,3 +162,37 @@ def test_sizes_that_change():
         x = torch.randn(2, tokens, 32)
         torch.testing.assert_close(run(x), model(x), rtol=1e-5, atol=1e-5)
     assert len(made) == 2  # static, then with a symbol
+    assert len(made[1]._programs) == 3  # up to 8, 16 and 64 tokens
+
+
+class Tokens(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.positions = torch.nn.Embedding(50, 16), torch.nn.Embedding(64, 16)
+        self.qkv = torch.nn.Linear(16, 48)
+
+    def forward(self, ids):
+        count = ids.shape[1]
+        x = self.embedding(ids) + self.positions(torch.arange(count))
+        q, k, v = (part.unflatten(-1, (2, 8)).transpose(1, 2) for part in self.qkv(x).chunk(3, -1))
+        mask = torch.ones(count, count, dtype=torch.bool).tril()
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        return y.transpose(1, 2).flatten(2)[:, -1], x[:, 1:]
+
+
+def test_sessions_are_made_for_ranges_of_sizes():
+    model, made = Tokens().eval(), []
+    run = compiled(model, made, dynamic=True, fallback="error")
+    for rows, count in ((2, 5), (2, 7), (3, 8), (2, 9), (2, 16), (2, 6)):
+        ids = torch.randint(0, 50, (rows, count))
+        torch.testing.assert_close(run(ids), model(ids), rtol=1e-5, atol=1e-5)
+    assert len(made) == 1 and len(made[0]._programs) == 3
+
+
+def test_sizes_that_a_range_cannot_have_get_sessions_of_their_own():
+    made = []
+    run = compiled(lambda x: torch.relu(x)[: x.shape[0] // 2], made, dynamic=True)
+    for rows in (6, 9, 14, 9):
+        x = torch.randn(rows, 4)
+        torch.testing.assert_close(run(x), torch.relu(x)[: rows // 2], rtol=0, atol=0)
+    assert len(made) == 1 and len(made[0]._programs) == 3
