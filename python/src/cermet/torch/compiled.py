@@ -62,7 +62,7 @@ class CompiledGraph:
         return self.program(args).call(args)
 
     def program(self, args: list[Any]) -> Program:
-        """The program for the sizes of a call, compiled if there is none: one for a range of sizes, or for these alone."""
+        """The program for the sizes of a call, compiled if there is none: for a range of sizes, or for these alone."""
         sizes = tuple(args[i] if axis is None else args[i].shape[axis] for _, i, axis in self._symbols)
         key = self._key(sizes)
         found = self._programs.get(key)

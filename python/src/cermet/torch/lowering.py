@@ -117,7 +117,9 @@ class Lowering:
     def reshape(self, value: graphs.Value, shape: Sequence[Any]) -> graphs.Value:
         if self.dims(value) == tuple(shape):
             return value
-        return self.op("reshape", value, dims=list(map(dim_text, shape))) if shape else self.op("reshape", value, shape=[])
+        return (
+            self.op("reshape", value, dims=list(map(dim_text, shape))) if shape else self.op("reshape", value, shape=[])
+        )
 
     def transpose(self, value: graphs.Value, permutation: Sequence[int]) -> graphs.Value:
         order = [axis % len(permutation) for axis in permutation]
@@ -132,7 +134,11 @@ class Lowering:
 
     def slice(self, value: graphs.Value, axis: int, start: Any, end: Any, step: int = 1) -> graphs.Value:
         size = self.dims(value)[axis]
-        if start == 0 and step == 1 and (end == size or (isinstance(end, int) and isinstance(size, int) and end > size)):
+        if (
+            start == 0
+            and step == 1
+            and (end == size or (isinstance(end, int) and isinstance(size, int) and end > size))
+        ):
             return value
         if not isinstance(end, int) or not isinstance(size, int):
             if step != 1 or not isinstance(start, int):

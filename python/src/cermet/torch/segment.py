@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from ..errors import Error, OutOfMemory, Unsupported
@@ -72,7 +74,9 @@ class Segment:
             self.session._native.run(tensors, results[0], results, None)
         for i, shape, dtype, strides in self._results:
             if strides and i not in places:
-                strided = torch.empty_strided(_numbers(shape, now), _numbers(strides, now), dtype=dtype, device=self._device)
+                strided = torch.empty_strided(
+                    _numbers(shape, now), _numbers(strides, now), dtype=dtype, device=self._device
+                )
                 made[i] = strided.copy_(made[i])
         for i, source in self._sources:
             made[i] = tensors[source].clone()

@@ -98,4 +98,6 @@ def range_end(size: int) -> int:
 
 def ranged(bindings: Bindings) -> Bindings:
     """The same symbols left open, up to the ends of their ranges."""
-    return Bindings(bindings.symbols, {str(symbol): (1, range_end(number)) for symbol, number in bindings.symbols.items()})
+    return Bindings(
+        bindings.symbols, {str(symbol): (1, range_end(number)) for symbol, number in bindings.symbols.items()}
+    )

@@ -111,18 +111,13 @@ def add_or_sub(lowering: Any, node: Node, kind: str, a: Any, b: Any, alpha: Any 
 
 
 @row(aten.add)
-def add(lowering, node, a, b, *, alpha=1):
+def add(lowering, node, a, b, alpha=1):
     return add_or_sub(lowering, node, "add", a, b, alpha)
 
 
 @row(aten.sub)
-def sub(lowering, node, a, b, *, alpha=1):
+def sub(lowering, node, a, b, alpha=1):
     return add_or_sub(lowering, node, "sub", a, b, alpha)
-
-
-@row(aten.sub.Scalar, aten.add.Scalar)
-def add_number(lowering, node, a, b, alpha=1):
-    return add_or_sub(lowering, node, "add" if node.target is aten.add.Scalar else "sub", a, b, alpha)
 
 
 @row(aten.rsub.Tensor, aten.rsub.Scalar)

@@ -114,16 +114,20 @@ def var(lowering, node, x, dim=None, *, correction=1, keepdim=False):
     return [made, mean] if node.target in (aten.var_mean.correction, aten.std_mean.correction) else made
 
 
-@row(aten.var.default, aten.var.dim, aten.std.default, aten.std.dim)
-def var_of(lowering, node, x, *of):
-    dim, unbiased, keepdim = (
-        (None, *of, False)[:3] if len(of) < 2 and not (of and isinstance(of[0], list)) else (*of, True, False)[:3]
-    )
-    if isinstance(dim, bool) or dim is None:
-        dim, unbiased, keepdim = None, (of[0] if of else True), False
-    made, _ = variance(lowering, x, dim, int(bool(unbiased)), bool(keepdim))
+def _spread(lowering: Any, node: Node, x: Node, dim: Any, unbiased: bool, keepdim: bool) -> Any:
+    made, _ = variance(lowering, x, dim, int(unbiased), keepdim)
     made = lowering.op("sqrt", made) if node.target in (aten.std.default, aten.std.dim) else made
     return lowering.cast(made, lowering.dtype(x))
+
+
+@row(aten.var.default, aten.std.default)
+def var_of_all(lowering, node, x, unbiased=True):
+    return _spread(lowering, node, x, None, unbiased, False)
+
+
+@row(aten.var.dim, aten.std.dim)
+def var_along(lowering, node, x, dim, unbiased=True, keepdim=False):
+    return _spread(lowering, node, x, dim, unbiased, keepdim)
 
 
 @row(
