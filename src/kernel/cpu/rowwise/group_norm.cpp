@@ -127,7 +127,7 @@ void group_norm(const LaunchArgs& args, const Plan& plan) {
   });
 }
 
-std::int64_t workspace(const Region& region, int threads) {
+std::int64_t workspace_of_groups(const Region& region, int threads) {
   const ChannelRegion r(region);
   const Problem& p = region.problem();
   const std::int64_t channels = p.size(0, 1), groups = r.groups == 0 ? channels : r.groups;
@@ -139,7 +139,7 @@ std::int64_t workspace(const Region& region, int threads) {
   return own * threads;
 }
 
-Launcher bind(const Region& region) {
+Launcher bind_groups(const Region& region) {
   return [plan = Plan(region)](const LaunchArgs& args) { group_norm(args, plan); };
 }
 
@@ -151,8 +151,8 @@ extern const Kernel rowwise_group_norm{
     .summary = "a pass for the mean, one for the variance, one to scale channel by channel; groups spread over threads",
     .fuses = true,
     .declines = ChannelRegion::declines,
-    .bind = bind,
-    .workspace = workspace,
+    .bind = bind_groups,
+    .workspace = workspace_of_groups,
 };
 
 extern const Kernel rowwise_instance_norm{
@@ -161,8 +161,8 @@ extern const Kernel rowwise_instance_norm{
     .summary = "a pass for the mean, one for the variance, one to scale; channels spread over threads",
     .fuses = true,
     .declines = ChannelRegion::declines,
-    .bind = bind,
-    .workspace = workspace,
+    .bind = bind_groups,
+    .workspace = workspace_of_groups,
 };
 
 }  // namespace cermet::cpu
