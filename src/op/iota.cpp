@@ -78,8 +78,7 @@ OpSpec define() {
                      {"step", 1.0, "difference of neighbours; a whole number for integers"}},
       .infer = infer,
       .reference = reference,
-      .operations =
-          [](const Problem& p) { return 2 * static_cast<double>(p.outputs[0].elements().value(p.maximum)); },
+      .operations = [](const Problem& p) { return 2 * static_cast<double>(p.outputs[0].elements().value(p.maximum)); },
       .rounding_depth = [](const Problem&) { return 2.0; },
       .cases = cases,
   };

@@ -15,16 +15,16 @@ void reference(const ReferenceCall& call) {
   const TensorView &x = call.inputs[0], &y = call.outputs[0];
   const Ints& axes = call.attributes.integers("axes");
   for (std::int64_t i = 0; i < y.elements(); ++i)
-    store_integer(y, i, x.shape[axes.empty() ? static_cast<int>(i)
-                                             : wrap_axis(axes[static_cast<std::size_t>(i)], x.shape.rank())]);
+    store_integer(
+        y, i,
+        x.shape[axes.empty() ? static_cast<int>(i) : wrap_axis(axes[static_cast<std::size_t>(i)], x.shape.rank())]);
 }
 
 std::vector<Case> cases() {
   std::vector<Case> list;
   const auto add = [&](std::string name, DType t, Dims dims, Ints axes, std::int64_t padding = 0) {
-    list.push_back({std::move(name),
-                    {CaseOperand{{t, std::move(dims)}, integers(0, 1), padding}},
-                    {{"axes", std::move(axes)}}});
+    list.push_back(
+        {std::move(name), {CaseOperand{{t, std::move(dims)}, integers(0, 1), padding}}, {{"axes", std::move(axes)}}});
   };
   add("all", DType::f32, {5, 33, 2}, {});
   add("one", DType::bf16, {5, 33}, {1});

@@ -69,7 +69,8 @@ TEST(GraphUpdate, RefusesWhatIsNoState) {
   session compiled = made.compile();
   const tensor a({1, 2}, Values{1, 2}), b({1, 2}, Values{1, 2});
   EXPECT_SAYS(compiled.run({a, a}), "input 0 (sum): expected memory of its own, which is updated, found that of 'x'");
-  EXPECT_SAYS(compiled.run({a, b}, {b}), "output 0 (next): expected the memory of input 'sum', which it shares, or none");
+  EXPECT_SAYS(compiled.run({a, b}, {b}),
+              "output 0 (next): expected the memory of input 'sum', which it shares, or none");
   compiled.run({a, b}, {a});
   EXPECT_EQ(a.values(), (Values{2, 4}));
   expect_refused(cermet_graph_update(nullptr, 0, 0), {"graph", "NULL"});
@@ -86,7 +87,8 @@ TEST(GraphUpdate, ResultsStayApartFromUpdatedMemory) {
   compiled.run({x, y}, {out});
   EXPECT_EQ(out.values(), (Values{1, 2}));
   EXPECT_EQ(x.values(), (Values{3, 4}));
-  EXPECT_SAYS(compiled.run({x, y}, {x}), "output 0 (old): expected memory of its own, found that of input 'a', which is updated");
+  EXPECT_SAYS(compiled.run({x, y}, {x}),
+              "output 0 (old): expected memory of its own, found that of input 'a', which is updated");
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace cermet {
 namespace {
 
 /// Kinds of operators whose first dimension must be known: ranks, experts or blocks, not tokens.
-const std::set<std::string_view> known_first_dimension{"merge_attention_states"};
+const std::set<std::string_view> known_first_dimension{"merge_attention_states", "iota"};
 
 class RangedOperator : public testing::TestWithParam<const OpDefinition*> {
  protected:

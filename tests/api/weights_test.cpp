@@ -14,7 +14,8 @@ graph product_graph(const std::string& size, bool has_values, const tensor& w) {
   if (!has_values)
     return graph::parse("graph product {\n  symbol " + size + " : 1..8\n  input %x : f32[" + size +
                         ", 2]\n  constant %w : f32[2, 2]\n  constant %both : f32[4, 2] = concat(%w, %w)\n  %y = "
-                        "linear(%x, %both) : f32[" + size + ", 4]\n  output y = %y\n}\n");
+                        "linear(%x, %both) : f32[" +
+                        size + ", 4]\n  output y = %y\n}\n");
   graph made("product");
   made.symbol(size, 1, 8);
   made.output("y", made.linear(made.input("x", dtype::f32, {size, 2}), made.constant("w", w)));
@@ -46,8 +47,9 @@ TEST(Weights, RowMajorOnesAreReadWhereTheyAre) {
   weights store;
   const tensor one({64}, Values(64, 1.0f)), two({64}, Values(64, 2.0f));
   store.set("bias", one);
-  session compiled = graph::parse("graph g {\n  input %x : f32[64]\n  constant %bias : f32[64]\n  %y = add(%x, %bias) : "
-                                  "f32[64]\n  output y = %y\n  output bias = %bias\n}\n")
+  session compiled = graph::parse(
+                         "graph g {\n  input %x : f32[64]\n  constant %bias : f32[64]\n  %y = add(%x, %bias) : "
+                         "f32[64]\n  output y = %y\n  output bias = %bias\n}\n")
                          .compile({.weights = store});
   EXPECT_EQ(store.bytes(), 0u);
   const tensor x({64}, Values(64, 3.0f));
@@ -66,7 +68,8 @@ TEST(Weights, NameWhatDoesNotFit) {
   store.set("w", wide);
   EXPECT_SAYS(product_graph("T", false, w).compile({.weights = store}),
               "constant 'w': expected f32[2, 2], found f32[2, 3] in the weights");
-  EXPECT_SAYS(store.set("w", w), "weight 'w': expected f32[2, 3], the type of the one that it replaces, found f32[2, 2]");
+  EXPECT_SAYS(store.set("w", w),
+              "weight 'w': expected f32[2, 3], the type of the one that it replaces, found f32[2, 2]");
   const handle other("cpu", 1);
   EXPECT_SAYS(small_graph(other).compile({.weights = store}), "weights: expected a store of the graph's handle");
   expect_refused(cermet_weights_create(nullptr, nullptr), {"handle", "NULL"});
@@ -108,7 +111,8 @@ TEST(Allocator, HasTheMemoryOfGraphs) {
   const std::int64_t calls = counted.calls;
   small_graph(on).compile();
   EXPECT_EQ(counted.calls, calls);
-  EXPECT_SAYS(on.set_allocator(counted_allocate, nullptr), "allocator: expected allocate and release, or none, found one");
+  EXPECT_SAYS(on.set_allocator(counted_allocate, nullptr),
+              "allocator: expected allocate and release, or none, found one");
   expect_refused(cermet_handle_set_allocator(nullptr, nullptr, nullptr, nullptr), {"handle", "NULL"});
 }
 
@@ -162,7 +166,8 @@ TEST(Order, RefusesOtherMemory) {
   session compiled = image_graph().compile();
   EXPECT_SAYS(compiled.run({tensor({1, 3, 2, 2})}), "input 0 (x): expected");
   graph made("g");
-  EXPECT_SAYS(made.input("x", dtype::f32, {2, 3}, {0, 0}), "input 'x': order: expected each of 2 dimensions once, found [0, 0]");
+  EXPECT_SAYS(made.input("x", dtype::f32, {2, 3}, {0, 0}),
+              "input 'x': order: expected each of 2 dimensions once, found [0, 0]");
   EXPECT_SAYS(made.input("x", dtype::f32, {2, 3}, {0}), "order: expected an entry for each of 2 dimensions, found 1");
   const value x = made.input("x", dtype::f32, {2, 3});
   EXPECT_SAYS(made.output("y", x, {1, 2}), "output 'y': order: expected each of 2 dimensions once, found [1, 2]");

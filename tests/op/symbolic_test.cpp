@@ -26,7 +26,7 @@ Types with_symbol(const Case& test_case, bool everywhere, std::int64_t size) {
 
 /// Operators whose first dimension must be known: ranks, experts or blocks, not tokens.
 const std::set<std::string_view> known_first_dimension{"merge_attention_states",  // tokens and heads
-                                                        "iota"};  // one element
+                                                       "iota"};                   // one element
 
 class Symbolic : public testing::TestWithParam<const OpDefinition*> {};
 

@@ -21,8 +21,9 @@ struct Sized {
     return made;
   }
   explicit Sized(std::string_view nodes)
-      : session(parse_graph(fmt::format("graph sizes {{\n  input %x : f32[S]\n  input %t : f32[T]\n{}}}\n", nodes)), context,
-                [](const std::string&, std::int64_t, const TensorView&) {}, options()) {}
+      : session(
+            parse_graph(fmt::format("graph sizes {{\n  input %x : f32[S]\n  input %t : f32[T]\n{}}}\n", nodes)),
+            context, [](const std::string&, std::int64_t, const TensorView&) {}, options()) {}
 
   void run(std::int64_t s, std::int64_t t) {
     memory.clear();

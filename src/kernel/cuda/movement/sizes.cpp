@@ -23,10 +23,8 @@ void fill_positions(const LaunchArgs& args, int axis, double step) {
 void write_sizes(const LaunchArgs& args, const std::vector<int>& axes) {
   const TensorView& y = args.outputs[0];
   if (axes.empty()) return;
-  sizes::SizesParams params{.y = y.as<std::int64_t>(),
-                            .stride = y.strides[0],
-                            .count = static_cast<std::int32_t>(axes.size()),
-                            .size = {}};
+  sizes::SizesParams params{
+      .y = y.as<std::int64_t>(), .stride = y.strides[0], .count = static_cast<std::int32_t>(axes.size()), .size = {}};
   for (std::size_t i = 0; i < axes.size(); ++i) params.size[i] = args.inputs[0].shape[axes[i]];
   args.queue->run(0, 1, params);
 }
@@ -38,32 +36,27 @@ Program program_of(std::string task) {
 }  // namespace
 
 extern const Kernel movement_iota;
-const Kernel movement_iota{.name = "movement.iota",
-                           .op = OpKind::iota,
-                           .summary = "an element for each thread",
-                           .bind = [](const Problem& p) -> Launcher {
-                             const int axis = wrap_axis(p.attributes.integer("axis"), p.outputs[0].rank());
-                             return [axis, step = p.attributes.number("step")](const LaunchArgs& args) {
-                               fill_positions(args, axis, step);
-                             };
-                           },
-                           .programs = [](const Problem& p) -> std::vector<Program> {
-                             const sizes::Config config{.type = p.outputs[0].dtype};
-                             return {program_of(fmt::format("cermet::sizes::Iota<cermet::sizes::Config{}>",
-                                                            config_text(config)))};
-                           }};
+const Kernel movement_iota{
+    .name = "movement.iota",
+    .op = OpKind::iota,
+    .summary = "an element for each thread",
+    .bind = [](const Problem& p) -> Launcher {
+      const int axis = wrap_axis(p.attributes.integer("axis"), p.outputs[0].rank());
+      return [axis, step = p.attributes.number("step")](const LaunchArgs& args) { fill_positions(args, axis, step); };
+    },
+    .programs = [](const Problem& p) -> std::vector<Program> {
+      const sizes::Config config{.type = p.outputs[0].dtype};
+      return {program_of(fmt::format("cermet::sizes::Iota<cermet::sizes::Config{}>", config_text(config)))};
+    }};
 
 extern const Kernel movement_size_of;
-const Kernel movement_size_of{.name = "movement.size_of",
-                              .op = OpKind::size_of,
-                              .summary = "one thread block writes what the launch brings",
-                              .bind = [](const Problem& p) -> Launcher {
-                                return [axes = axes_in_order(p, "axes", p.input(0).rank())](const LaunchArgs& args) {
-                                  write_sizes(args, axes);
-                                };
-                              },
-                              .programs = [](const Problem&) -> std::vector<Program> {
-                                return {program_of("cermet::sizes::Sizes")};
-                              }};
+const Kernel movement_size_of{
+    .name = "movement.size_of",
+    .op = OpKind::size_of,
+    .summary = "one thread block writes what the launch brings",
+    .bind = [](const Problem& p) -> Launcher {
+      return [axes = axes_in_order(p, "axes", p.input(0).rank())](const LaunchArgs& args) { write_sizes(args, axes); };
+    },
+    .programs = [](const Problem&) -> std::vector<Program> { return {program_of("cermet::sizes::Sizes")}; }};
 
 }  // namespace cermet::cuda::movement_sizes_file

@@ -23,8 +23,8 @@ struct Iota {
       y = static_cast<T>(static_cast<uint64_t>(start) +
                          static_cast<uint64_t>(static_cast<int64_t>(p.step)) * static_cast<uint64_t>(offset[1]));
     else
-      y = from_float<T>(static_cast<float>(static_cast<double>(to_float(start)) +
-                                           p.step * static_cast<double>(offset[1])));
+      y = from_float<T>(
+          static_cast<float>(static_cast<double>(to_float(start)) + p.step * static_cast<double>(offset[1])));
   }
 };
 
