@@ -401,7 +401,10 @@ void add_whole_pages(std::vector<Case>& list) {
     add("batch", true, {30, 500, 1, 90, 17, 64, 0, 33, 12, 70, 300, 31, 16, 8}, {}, {{"return_lse", true}});
     add("head_scales", false, {30, 500, 1, 90});
     add("queries", true, {40, 130, 16, 7, 0, 300}, {16, 5, 16, 1, 3, 2});
-    s.block = 64, s.kv_heads = 2;
+    s.d = s.dv = 256, s.kv_heads = 2;
+    add("wide", true, {90, 30, 300}, {}, {{"return_lse", true}});
+    add("wide_queries", false, {90, 30}, {2, 16});
+    s.d = s.dv = 128, s.block = 64;
     add("block64", true, {90, 300}, {}, {{"window", std::int64_t{70}}});
     add("nhd", false, {90, 300}, {}, {{"layout", "nhd"}});
   }

@@ -13,7 +13,10 @@
 namespace cermet::cuda::attention_decode_tma_file {
 namespace {
 
-/// What is compiled for a problem: the rows that its queries need, and as many heads beside them as make eight warps.
+bool is_wide(const AttentionProblem& a) { return std::max(a.head_size, a.value_size) > 128; }
+
+/// What is compiled for a problem: the rows that its queries need, and as many heads beside them as make eight warps,
+/// or four that have twice the registers.
 attention::TmaDecodeConfig device_config(const Problem& p, const Config& config = {}) {
   const AttentionProblem a(p);
   const attention::DecodeConfig usual = decode_config_of(a);
@@ -28,11 +31,12 @@ attention::TmaDecodeConfig device_config(const Problem& p, const Config& config 
   c.heads_first = p.attributes.text("layout") == "hnd";
   const std::int64_t rows = div_up(a.tokens, std::max<std::int64_t>(1, a.sequences)) * a.group();
   c.rows = rows <= 8 ? 8 : 16;
-  c.row_tiles = rows <= 16 ? 1 : rows <= 32 ? 2 : 4;
-  int heads = 4 / c.row_tiles;
+  const int warps = is_wide(a) ? 4 : 8;
+  c.row_tiles = rows <= 16 ? 1 : rows <= 32 || is_wide(a) ? 2 : 4;
+  int heads = warps / 2 / c.row_tiles;
   while (c.kv_heads % heads != 0) heads /= 2;
   c.heads = field("heads", heads);
-  c.parts = field("parts", std::max(1, 8 / (c.heads * c.row_tiles)));
+  c.parts = field("parts", std::max(1, warps / (c.heads * c.row_tiles)));
   c.early = field("early", 1) != 0;
   c.joins = field("joins", 1) != 0;
   c.stages = 24;
@@ -52,18 +56,23 @@ Decline declines(const Problem& p) {
   if (a.token_scales && !both) return "scales of tokens for keys or values only; taken: for both";
   if (a.token_scales && p.attributes.text("layout") != "hnd") return "scales of tokens; taken: with heads first";
   const auto bytes = byte_size(a.kv);
-  if (!takes_row(bytes * a.head_size) || !takes_row(bytes * a.value_size) || a.head_size > 128 || a.value_size > 128)
-    return fmt::format("head sizes {} and {}; taken: 64, if they have 16 bits, and 128", a.head_size, a.value_size);
+  const auto takes = [&](std::int64_t size) { return size >= 64 && size <= 256 / bytes && takes_row(bytes * size); };
+  if (!takes(a.head_size) || !takes(a.value_size))
+    return fmt::format("head sizes {} and {}; taken: {}", a.head_size, a.value_size,
+                       bytes == 2 ? "64 and 128" : "128 and 256");
   constexpr int keys = attention::TmaDecodeConfig::keys;
   if (a.block % keys != 0) return fmt::format("pages of {} tokens; taken: multiples of {}", a.block, keys);
   const attention::TmaDecodeConfig c = device_config(p);
+  if (a.q == DType::f32 && (is_wide(a) || (bytes == 2 && c.rows == 16 && a.head_size > 64)))
+    return "float32 queries with so many rows and columns need more registers";
   if (c.shared_bytes() > p.target->shared_bytes) return fmt::format("stages of {} bytes do not fit", c.stage_bytes());
   return attention_general_paged.declines(p);
 }
 
 /// Beside the usual one: key-value heads of a block at a time, warps with the same rows, and stages.
 bool fits(const attention::TmaDecodeConfig& c, const Target& target) {
-  return c.kv_heads % c.heads == 0 && c.stages >= 2 && c.stages % c.parts == 0 && c.consumers() <= 16 &&
+  return c.kv_heads % c.heads == 0 && c.stages >= 2 && c.stages % c.parts == 0 &&
+         c.consumers() <= (std::max(c.head_size, c.value_size) > 128 ? 7 : 16) &&
          c.shared_bytes() <= target.shared_bytes;
 }
 std::vector<Config> configs(const Problem& p) {
@@ -130,6 +139,7 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
        .task = fmt::format("cermet::attention::TmaDecodeTask<cermet::attention::TmaDecodeConfig{}>", config_text(c)),
        .threads = c.threads(),
        .shared_bytes = c.shared_bytes(),
+       .may_spill = true,  // what is needed at the ends of spans: up to 32 bytes
        .divides_warps = true,
        .reads_descriptors = true}};
   for (Program& program :
