@@ -13,6 +13,9 @@
 namespace cermet::cuda::attention_decode_tma_file {
 namespace {
 
+/// Thread blocks on an SM.
+int blocks_each(const Config& config) { return static_cast<int>(config.find("blocks").value_or(1)); }
+
 bool is_wide(const AttentionProblem& a) { return std::max(a.head_size, a.value_size) > 128; }
 
 /// What is compiled for a problem: the rows that its queries need, and as many heads beside them as make eight warps,
@@ -33,15 +36,17 @@ attention::TmaDecodeConfig device_config(const Problem& p, const Config& config 
   c.rows = rows <= 8 ? 8 : 16;
   const int warps = is_wide(a) ? 4 : 8;
   c.row_tiles = rows <= 16 ? 1 : rows <= 32 || is_wide(a) ? 2 : 4;
-  int heads = warps / 2 / c.row_tiles;
+  // Fewer heads than could be: their parts, which blocks leave each other, are smaller, and copies are large enough.
+  int heads = c.row_tiles == 4 ? 1 : 2;
   while (c.kv_heads % heads != 0) heads /= 2;
   c.heads = field("heads", heads);
-  c.parts = field("parts", std::max(1, warps / (c.heads * c.row_tiles)));
+  c.parts = field("parts", std::max(1, warps / blocks_each(config) / (c.heads * c.row_tiles)));
   c.early = field("early", 1) != 0;
   c.joins = field("joins", 1) != 0;
   c.stages = 24;
-  while (c.stages > c.parts && c.shared_bytes() > p.target->shared_bytes) c.stages -= c.parts;
-  c.stages = field("stages", c.stages);
+  const std::int64_t share = (p.target->shared_bytes + 1024) / blocks_each(config) - 1024;
+  while (c.stages > c.parts && c.shared_bytes() > share) c.stages -= c.parts;
+  if (const int asked = field("stages", 0); asked > 0) c.stages = asked;
   return c;
 }
 
@@ -70,10 +75,10 @@ Decline declines(const Problem& p) {
 }
 
 /// Beside the usual one: key-value heads of a block at a time, warps with the same rows, and stages.
-bool fits(const attention::TmaDecodeConfig& c, const Target& target) {
+bool fits(const attention::TmaDecodeConfig& c, const Target& target, int each) {
   return c.kv_heads % c.heads == 0 && c.stages >= 2 && c.stages % c.parts == 0 &&
-         c.consumers() <= (std::max(c.head_size, c.value_size) > 128 ? 7 : 16) &&
-         c.shared_bytes() <= target.shared_bytes;
+         c.consumers() <= (std::max(c.head_size, c.value_size) > 128 ? 7 : 16) && each * (c.consumers() + 1) <= 16 &&
+         each * (c.shared_bytes() + 1024) <= target.shared_bytes + 1024;
 }
 std::vector<Config> configs(const Problem& p) {
   std::vector<Config> list(1);
@@ -83,7 +88,7 @@ std::vector<Config> configs(const Problem& p) {
       const Config config{{"heads", heads}, {"parts", parts}};
       const attention::TmaDecodeConfig c = device_config(p, config);
       const int warps = c.consumers();
-      if (warps >= 4 && warps <= 8 && fits(c, *p.target) && (heads != usual.heads || parts != usual.parts))
+      if (warps >= 4 && warps <= 8 && fits(c, *p.target, 1) && (heads != usual.heads || parts != usual.parts))
         list.push_back(config);
     }
   return list;
@@ -91,14 +96,17 @@ std::vector<Config> configs(const Problem& p) {
 ConfigSpace space(const Problem& p) {
   ConfigSpace space;
   space.add(ConfigField::set("heads", {1, 2, 4, 8})).add(ConfigField::set("parts", {1, 2, 4, 8}));
-  space.add(ConfigField::range("stages", 2, 24).with_usual(device_config(p).stages));
+  space.add(ConfigField::range("stages", 0, 24).with_usual(0));  // 0: as many as fit
+  space.add(ConfigField::range("blocks", 1, 2).with_usual(1));
   space.add(ConfigField::range("early", 0, 1).with_usual(1)).add(ConfigField::range("joins", 0, 1).with_usual(1));
   space.constrain("heads divide those of the cache, parts stages, and stages fit shared memory",
-                  [p](const Config& c) { return fits(device_config(p, c), *p.target); });
+                  [p](const Config& c) { return fits(device_config(p, c), *p.target, blocks_each(c)); });
   return space;
 }
 
-std::int64_t blocks(const Target& target) { return target.multiprocessors; }
+std::int64_t blocks(const Target& target, const Config& config) {
+  return std::int64_t{target.multiprocessors} * blocks_each(config);
+}
 
 /// Maps of keys and values; false where they do not lie as the copies bring them.
 bool set_maps(const Device& device, const attention::TmaDecodeConfig& c, attention::TmaDecodeParams& params) {
@@ -139,6 +147,7 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
        .task = fmt::format("cermet::attention::TmaDecodeTask<cermet::attention::TmaDecodeConfig{}>", config_text(c)),
        .threads = c.threads(),
        .shared_bytes = c.shared_bytes(),
+       .min_blocks = blocks_each(config),
        .may_spill = true,  // what is needed at the ends of spans: up to 32 bytes
        .divides_warps = true,
        .reads_descriptors = true}};
@@ -160,7 +169,7 @@ double cost(const Problem& p, const Config& config, const DeviceLimits& limits) 
 }
 
 Launcher bind(const Problem& p, const Config& config) {
-  return [attributes = AttentionLaunch(p), c = device_config(p, config),
+  return [attributes = AttentionLaunch(p), c = device_config(p, config), config,
           run_many = may_have_many(AttentionProblem(p)) ? bind_many_queries(p, 1)
                                                         : bind_general_attention(p, 1)](const LaunchArgs& args) {
     constexpr double log2_e = 1.4426950408889634;
@@ -173,7 +182,7 @@ Launcher bind(const Problem& p, const Config& config) {
     if (has_many && a.sequences == 1) return run_many(args, 0);
     if (has_many) a.most_queries = most_shared_queries;
     params.d.scale_log2 = static_cast<float>(a.scale * log2_e);
-    params.d.thread_blocks = static_cast<std::int32_t>(blocks(args.queue->target()));
+    params.d.thread_blocks = static_cast<std::int32_t>(blocks(args.queue->target(), config));
     args.queue->run(0, params.d.thread_blocks, params);
     if (has_many) run_many(args, most_shared_queries + 1);
   };
@@ -190,7 +199,7 @@ const Kernel attention_decode_tma{
     .bind = bind,
     .workspace = [](const Problem& p, const Config& config, int) -> std::int64_t {
       const attention::TmaDecodeConfig c = device_config(p, config);
-      return attention::decode_scratch_bytes(static_cast<int>(blocks(*p.target)), c.block_rows(), c.value_size);
+      return attention::decode_scratch_bytes(static_cast<int>(blocks(*p.target, config)), c.block_rows(), c.value_size);
     },
     .programs = programs,
     .configs = configs,

@@ -334,11 +334,12 @@ struct TmaDecodeTask {
           if (!partials.take_if_complete(first, last, first_number)) return;
           const auto partial = [&](int i) { return partials.partial(i, i == first ? first_number : 0); };
 #pragma unroll 1
-          for (int i = static_cast<int>(Consumers::rank()); i < C.block_rows() * quads; i += Consumers::size) {
-            const int row = i / quads, d = i % quads * 4, r = row % C.head_rows();
-            if (r >= span.tile.rows) continue;
-            write_row<warp_config>(p, span.tile, span.head * C.heads + row / C.head_rows(), r, d,
-                                   add_partials<C.block_rows(), C.value_size, Consumers>(first, last, row, d, partial));
+          for (int i = static_cast<int>(Consumers::rank()); i < C.heads * span.tile.rows * quads;
+               i += Consumers::size) {
+            const int row = i / quads, d = i % quads * 4, head = row / span.tile.rows, r = row % span.tile.rows;
+            write_row<warp_config>(p, span.tile, span.head * C.heads + head, r, d,
+                                   add_partials<C.block_rows(), C.value_size, Consumers>(
+                                       first, last, head * C.head_rows() + r, d, partial));
           }
         });
   }
