@@ -112,11 +112,11 @@ struct TmaDecodeTask {
 
   /// While earlier launches run: prefetches the pages that the block will probably read first. They may not all be
   /// written, and neither may the lengths and tables; what is fetched too early or needlessly costs a little time,
-  /// never correctness.
-  static CERMET_DEVICE void prefetch(const Params& params, int block) {
+  /// never correctness. Returns where the lane's page is in the table, null where there is none.
+  static CERMET_DEVICE const int32_t* prefetch(const Params& params, int block) {
     const attention::Params& p = params.d.a;
     constexpr int groups = scheduler.kv_heads;
-    if (p.query_starts || p.window > 0 || C.group > C.head_rows()) return;
+    if (p.query_starts || p.window > 0 || C.group > C.head_rows()) return nullptr;
     const int lane = static_cast<int>(lane_index());
     const auto units_of = [&](int b) {  // of a span
       if (b >= p.sequences) return 0;
@@ -144,9 +144,10 @@ struct TmaDecodeTask {
       const int owner = __ffs(static_cast<int>(holds)) - 1, units = __shfl_sync(0xffffffffu, own, owner);
       at -= __shfl_sync(0xffffffffu, end, owner) - units * groups;
       const int unit = at % units + lane, row = unit * keys;
-      if (lane >= C.stages || unit >= units || row / C.block >= p.pages) return;
-      const int page = ptx::load_l2(p.block_tables + (first + owner) * p.table_stride + row / C.block);
-      if (page < 0 || page >= p.blocks) return;
+      if (unit >= units || row / C.block >= p.pages) return nullptr;
+      const int32_t* const place = p.block_tables + (first + owner) * p.table_stride + row / C.block;
+      const int page = lane < C.stages ? ptx::load_l2(place) : -1;
+      if (page < 0 || page >= p.blocks) return place;
       const auto box = [&]<int Size>(const TensorMapBytes* map) {
         constexpr int lines = C.lines(Size);
         const int head = at / units * C.heads;
@@ -158,8 +159,9 @@ struct TmaDecodeTask {
       };
       box.template operator()<C.head_size>(&params.k);
       box.template operator()<C.value_size>(&params.v);
-      return;
+      return place;
     }
+    return nullptr;
   }
 
   static CERMET_DEVICE void produce(const Params& params, const Shared& shared, WorkUnit at, int left) {
@@ -352,8 +354,11 @@ struct TmaDecodeTask {
     const Shared shared(smem);
     if (team.rank() == 0) set_up(params, shared);
     team.sync();
-    if constexpr (C.early)
-      if (!Consumers::contains_this_thread()) prefetch(params, static_cast<int>(items.first));
+    if (C.early && !Consumers::contains_this_thread()) {
+      const int32_t* const place = prefetch(params, static_cast<int>(items.first));
+      wait_for_earlier_launches();
+      if (place) ptx::touch(place);  // together with the lengths, which say whether that is it
+    }
     wait_for_earlier_launches();
     const int block = static_cast<int>(items.first);
     int units = 0, blocks = params.d.thread_blocks;
