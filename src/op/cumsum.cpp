@@ -19,7 +19,8 @@ void scan_line(const ReferenceCall& call, std::int64_t first, std::int64_t step,
   const bool exclusive = call.attributes.flag("exclusive"), reverse = call.attributes.flag("reverse"),
              integral = is_integer(x.dtype);
   RealReducer sum(Reduction::sum);
-  IntegerReducer whole = integer_reducer(Reduction::sum, integral ? x.dtype : DType::i64);
+  IntegerReducer whole =
+      integer_reducer(Reduction::sum, integral ? x.dtype : DType::i64, call.attributes.text("overflow") == "wrap");
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t at = first + (reverse ? count - 1 - i : i) * step;
     const auto write = [&] {
@@ -74,6 +75,13 @@ std::vector<Case> cases() {
     }
   list.push_back({"tall_and_wide", {CaseOperand{{DType::f32, {260, 4230}}}}, {{"axis", 0}}});
   list.push_back({"saturates", {CaseOperand{{DType::i32, {4}}, values({2e9, 2e9, -2e9, -2e9})}}});
+  for (const DType t : {DType::i32, DType::i64})
+    for (const bool last : {true, false}) {
+      const double big = t == DType::i32 ? 2e9 : 0x1.8p62;
+      list.push_back({fmt::format("wraps_{}{}", name_of(t), last ? "" : "_first"),
+                      {CaseOperand{{t, {200, 5}}, values({big, big, -3, -big, 1, big, 7})}},
+                      {{"overflow", "wrap"}, {"axis", last ? 1 : 0}, {"reverse", last}}});
+    }
   return list;
 }
 
@@ -88,13 +96,16 @@ OpSpec define() {
           "`reverse` runs from the end. Floating: "
           "accumulated in "
           "float32 (f64: in its own type) in that order, each result rounded once from the unrounded sum. Integers: "
-          "the exact sum, clamped to the type's "
-          "range.",
+          "the exact sum, clamped to the type's range, or its low bits with overflow = wrap.",
       .inputs = {{"x", dtypes::real | dtypes::index | DTypeSet{DType::f64}, "[..]", "elements", Mapping::many_to_many}},
       .outputs = {{"y", dtypes::real | dtypes::index | DTypeSet{DType::f64}, "[..]", "running sums"}},
       .attributes = {{"axis", -1, "axis along which to add; negative counts from the end"},
                      {"exclusive", false, "leave the element itself out"},
-                     {"reverse", false, "add from the end"}},
+                     {"reverse", false, "add from the end"},
+                     {"overflow",
+                      std::string("clamp"),
+                      "of integers: what sums beyond the type's range give",
+                      {"clamp", "wrap"}}},
       .infer = infer,
       .reference = reference,
       .operations = [](const Problem& p) { return static_cast<double>(p.input(0).elements().value(p.maximum)); },

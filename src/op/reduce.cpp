@@ -54,7 +54,8 @@ void reference(const ReferenceCall& call, Reduction kind) {
   const TensorView &x = call.inputs[0], &y = call.outputs[0];
   const auto results = static_cast<std::size_t>(y.elements());
   if (!is_floating(x.dtype)) {
-    std::vector<IntegerReducer> reducers(results, integer_reducer(kind, x.dtype));
+    const bool wraps = kind == Reduction::sum && call.attributes.text("overflow") == "wrap";
+    std::vector<IntegerReducer> reducers(results, integer_reducer(kind, x.dtype, wraps));
     for_terms(call,
               [&](std::int64_t i, std::int64_t j) { reducers[static_cast<std::size_t>(i)].add(load_whole(x, j)); });
     for (std::int64_t i = 0; i < y.elements(); ++i) store_whole(y, i, reducers[static_cast<std::size_t>(i)].result());
@@ -108,6 +109,16 @@ std::vector<Case> cases(Reduction kind) {
       {"saturates_u64",
        {CaseOperand{{DType::u64, {3, 3}}, values({0x1p64, 0x1p64, 2, 0x1p63, 1, 0, 0x1p63, 0x1p62, 0x1p62})}},
        {{"axes", Ints{1}}}});
+  if (kind == Reduction::sum)
+    for (DType t : {DType::i8, DType::u8, DType::i16, DType::u16, DType::i32, DType::u32, DType::i64, DType::u64}) {
+      const double big =
+          std::ldexp(0.75, static_cast<int>(8 * size_of(t)) -
+                               (t == DType::u8 || t == DType::u16 || t == DType::u32 || t == DType::u64 ? 0 : 1));
+      for (const std::int64_t axis : {0, 1})
+        list.push_back({fmt::format("wraps_{}_{}", name_of(t), axis),
+                        {CaseOperand{{t, {70, 37}}, values({big, big, 3, big, 1, big, 7, 0})}},
+                        {{"axes", Ints{axis}}, {"overflow", "wrap"}}});
+    }
   list.push_back(
       {"saturates_i8", {CaseOperand{{DType::i8, {2, 3}}, values({100, 100, -3, -100, -100, 3})}}, {{"axes", Ints{1}}}});
   add("long_row", DType::f32, {2, 3000}, {{"axes", Ints{1}}});
@@ -140,6 +151,17 @@ std::vector<Case> cases(Reduction kind) {
   return list;
 }
 
+std::vector<AttributeSpec> attributes_of(Reduction kind) {
+  std::vector<AttributeSpec> list{
+      {"axes", Ints{}, "axes to reduce; negative ones count from the end; empty: all"},
+      {"keepdims", false, "keep reduced axes as dimensions of 1"},
+      {"out_dtype", std::string(), "element type of y for x of f32, bf16 and f16; that of x where empty"}};
+  if (kind == Reduction::sum)
+    list.push_back(
+        {"overflow", std::string("clamp"), "of integers: what a sum beyond the type's range gives", {"clamp", "wrap"}});
+  return list;
+}
+
 OpSpec make(Reduction kind, std::string_view summary, std::string_view semantics) {
   const bool rounds = kind == Reduction::sum || kind == Reduction::mean || kind == Reduction::prod;
   return {
@@ -148,10 +170,7 @@ OpSpec make(Reduction kind, std::string_view summary, std::string_view semantics
       .semantics = semantics,
       .inputs = {{"x", types_of(kind), "[..]", "elements", Mapping::many_to_many}},
       .outputs = {{"y", types_of(kind), "[..]", "x without the reduced axes, or with 1 in their place"}},
-      .attributes = {{"axes", Ints{}, "axes to reduce; negative ones count from the end; empty: all"},
-                     {"keepdims", false, "keep reduced axes as dimensions of 1"},
-                     {"out_dtype", std::string(),
-                      "element type of y for x of f32, bf16 and f16; that of x where empty"}},
+      .attributes = attributes_of(kind),
       .infer = infer,
       .reference = [kind](const ReferenceCall& call) { reference(call, kind); },
       .operations = [](const Problem& p) { return static_cast<double>(p.input(0).elements().value(p.maximum)); },
@@ -164,10 +183,10 @@ OpSpec make(Reduction kind, std::string_view summary, std::string_view semantics
 
 namespace reduce_sum_op {
 OpSpec define() {
-  return make(Reduction::sum, "Sum along axes",
-              "Floating: accumulated in float32 (f64: in double) in a fixed order, one rounding. Integers: exact, "
-              "clamped once to the type's range. The sum of "
-              "nothing is 0.");
+  return make(
+      Reduction::sum, "Sum along axes",
+      "Floating: accumulated in float32 (f64: in double) in a fixed order, one rounding. Integers: exact, "
+      "clamped once to the type's range, or the low bits of the sum with overflow = wrap. The sum of nothing is 0.");
 }
 }  // namespace reduce_sum_op
 

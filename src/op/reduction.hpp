@@ -53,13 +53,14 @@ class RealReducer {
   std::int64_t count_ = 0;
 };
 
-/// Reduces integers: sums are exact and clamped once to [low, high]; products are clamped after every factor; a mean is
-/// rounded half to even.
+/// Reduces integers: sums are exact and clamped once to [low, high], or wrap around there; products are clamped after
+/// every factor; a mean is rounded half to even.
 class IntegerReducer {
  public:
   __extension__ using Wide = __int128;
 
-  IntegerReducer(Reduction kind, Wide low, Wide high) : kind_(kind), low_(low), high_(high) {
+  IntegerReducer(Reduction kind, Wide low, Wide high, bool wraps = false)
+      : kind_(kind), low_(low), high_(high), wraps_(wraps) {
     if (kind == Reduction::prod) value_ = 1;
     if (kind == Reduction::max) value_ = low;
     if (kind == Reduction::min) value_ = high;
@@ -73,6 +74,10 @@ class IntegerReducer {
   /// Of nothing: sum and mean 0, prod 1, max the lowest and min the highest value. Those of u64 are given as their
   /// bits.
   std::int64_t result() const {
+    if (wraps_) {
+      const Wide values = high_ - low_ + 1, above = (value_ - low_) % values;
+      return static_cast<std::int64_t>(low_ + (above < 0 ? above + values : above));
+    }
     const Wide value = kind_ == Reduction::mean && count_ > 0 ? rounded_quotient(value_, count_) : value_;
     return static_cast<std::int64_t>(std::clamp<Wide>(value, low_, high_));
   }
@@ -92,17 +97,20 @@ class IntegerReducer {
   }
 
   Reduction kind_;
-  Wide low_, high_, value_ = 0;
+  Wide low_, high_;
+  bool wraps_;
+  Wide value_ = 0;
   std::int64_t count_ = 0;
 };
 
 /// With the range of an integer type, or of bool: 0 and 1.
-inline IntegerReducer integer_reducer(Reduction kind, DType dtype) {
+inline IntegerReducer integer_reducer(Reduction kind, DType dtype, bool wraps = false) {
   CERMET_ASSERT(is_integer(dtype) || dtype == DType::boolean);
   if (dtype == DType::boolean) return {kind, 0, 1};
   const bool is_signed = dtype == DType::i8 || dtype == DType::i16 || dtype == DType::i32 || dtype == DType::i64;
   const IntegerReducer::Wide values = static_cast<IntegerReducer::Wide>(1) << (8 * size_of(dtype));
-  return is_signed ? IntegerReducer(kind, -values / 2, values / 2 - 1) : IntegerReducer(kind, 0, values - 1);
+  return is_signed ? IntegerReducer(kind, -values / 2, values / 2 - 1, wraps)
+                   : IntegerReducer(kind, 0, values - 1, wraps);
 }
 
 }  // namespace cermet

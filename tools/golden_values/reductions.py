@@ -33,7 +33,12 @@ def softmax(c, x, **attributes):
     c.add('softmax', [x], [exact(attributes.get('out_dtype', x.dtype), y, x.shape)], units, 2.0 ** -143 + (units * UNIT if log else 0), **attributes)
 
 
-def fold(op, dtype, values):
+def low_bits(dtype, value):
+    low, high = INTEGERS[dtype]
+    return (value - low) % (high - low + 1) + low
+
+
+def fold(op, dtype, values, overflow='clamp'):
     """A reduction of a list of exact numbers."""
     n = len(values)
     if dtype in INTEGERS or dtype == 'bool':
@@ -43,7 +48,7 @@ def fold(op, dtype, values):
         if op in ('max', 'min'):
             return max(values, default=low) if op == 'max' else min(values, default=high)
         if op == 'sum':
-            return clamp(dtype, sum(values))
+            return low_bits(dtype, sum(values)) if overflow == 'wrap' else clamp(dtype, sum(values))
         quotient, rest = divmod(sum(values), n) if n else (0, 0)
         return quotient + (2 * rest > n or (2 * rest == n and quotient % 2)) if n else 0
     if any(map(math.isnan, values)):
@@ -60,7 +65,7 @@ def reduce(c, op, x, axes=(), **attributes):
     used = sorted(a % len(x.shape) for a in axes) if axes else list(range(len(x.shape)))
     a, kept = x.objects, [i for i in range(len(x.shape)) if i not in used]
     flat = numpy.transpose(a, kept + used).reshape(math.prod(x.shape[i] for i in kept), math.prod(x.shape[i] for i in used))
-    values = [fold(op, x.dtype, list(row)) for row in flat]
+    values = [fold(op, x.dtype, list(row), attributes.get('overflow', 'clamp')) for row in flat]
     shape = tuple(1 if i in used else n for i, n in enumerate(x.shape)) if attributes.get('keepdims') else tuple(x.shape[i] for i in kept)
     length = flat.shape[1]
     terms = max((math.fsum(abs(v) for v in row if math.isfinite(v)) for row in flat), default=0) if x.dtype in FLOATS else 0
@@ -113,18 +118,18 @@ def rare_reductions(c, draw):
             reduce(c, op, Tensor('bool', [], (2, 0)), (1,))
 
 
-def running(c, x, axis=-1, exclusive=False, reverse=False):
+def running(c, x, axis=-1, exclusive=False, reverse=False, overflow='clamp'):
     moved = numpy.moveaxis(x.objects, axis, -1)
     flat = moved.reshape(math.prod(moved.shape[:-1]), moved.shape[-1])
     y = numpy.empty_like(flat)
     for i, row in enumerate(flat):
         source = list(row[::-1] if reverse else row)
-        sums = [fold('sum', x.dtype, source[:j if exclusive else j + 1]) for j in range(len(source))]
+        sums = [fold('sum', x.dtype, source[:j if exclusive else j + 1], overflow) for j in range(len(source))]
         y[i] = sums[::-1] if reverse else sums
     result = numpy.moveaxis(y.reshape(moved.shape), -1, axis)
     terms = max((math.fsum(abs(v) for v in row if math.isfinite(v)) for row in flat), default=0) if x.dtype in FLOATS else 0
     values = list(result.reshape(-1))
-    attributes = {k: v for k, v, d in (('axis', axis, -1), ('exclusive', exclusive, False), ('reverse', reverse, False)) if v != d}
+    attributes = {k: v for k, v, d in (('axis', axis, -1), ('exclusive', exclusive, False), ('reverse', reverse, False), ('overflow', overflow, 'clamp')) if v != d}
     c.add('cumsum', [x], [exact(x.dtype, values, x.shape) if x.dtype in FLOATS else Tensor(x.dtype, values, x.shape)], 0,
           (x.shape[axis] + 1) * UNIT * terms + 2.0 ** -149 if x.dtype in FLOATS else 0, **attributes)
 
@@ -150,6 +155,17 @@ def argmax(c, x, **attributes):
     rows = x.objects.reshape(math.prod(x.shape[:-1]), x.shape[-1])
     best = [max(range(len(row)), key=lambda i: (order(row[i]), -i)) for row in rows]
     c.add('argmax', [x], [Tensor(attributes.get('out_dtype', 'i32'), best, x.shape[:-1])], **attributes)
+
+
+def wrapping(c):
+    for dtype in ('i8', 'u8', 'i16', 'u16', 'i32', 'u32', 'i64', 'u64'):
+        low, big = INTEGERS[dtype]
+        rows = [[1, 2, 3, 4], [big, big, 1, 5], [low, 2, 2, 0], [big, big, big, big], [low, low, low, 7]]
+        for axes in ((1,), (0,), ()):
+            reduce(c, 'sum', Tensor(dtype, rows), axes, overflow='wrap')
+        if dtype in ('i32', 'i64'):
+            running(c, Tensor(dtype, rows), -1, False, True, overflow='wrap')
+            running(c, Tensor(dtype, rows), 0, True, False, overflow='wrap')
 
 
 def choices(c, draw):
@@ -197,4 +213,5 @@ def cases():
         softmax(c, Tensor('f64', [[0, 0, -INF], [1000, 1000, 999], [NAN, 1, 2], [-INF, -INF, -INF], [INF, 1, 2]]), log=log)
         softmax(c, more.normal('f64', (2, 19), 3), log=log)
     rare_reductions(c, more)
+    wrapping(c)
     return c

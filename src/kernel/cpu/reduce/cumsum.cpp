@@ -14,7 +14,7 @@ namespace cermet::cpu {
 
 struct Cumsum {
   int axis;
-  bool exclusive, reverse;
+  bool exclusive, reverse, wraps;  ///< wraps: sums of integers
 
   /// Position of step i of `count`.
   std::int64_t at(std::int64_t i, std::int64_t count) const { return reverse ? count - 1 - i : i; }
@@ -115,9 +115,9 @@ struct DoubleSum {
 };
 
 template <class T>
-auto make_sum(DType dtype) {
+auto make_sum(DType dtype, bool wraps) {
   if constexpr (std::is_same_v<T, double>) return DoubleSum{};
-  else return integer_reducer(Reduction::sum, dtype);
+  else return integer_reducer(Reduction::sum, dtype, wraps);
 }
 
 template <class T>
@@ -129,7 +129,7 @@ void scan_numbers(const LaunchArgs& args, const Cumsum& scan) {
   args.pool->parallel_for(outer.shape.elements() * columns, 64, [&](std::int64_t begin, std::int64_t end) {
     Walk<2> walk(outer, begin / columns);
     for (std::int64_t unit = begin; unit < end; ++unit) {
-      auto sum = make_sum<T>(x.dtype);
+      auto sum = make_sum<T>(x.dtype, scan.wraps);
       const T* from = x.as<const T>() + walk.offset[0] + unit % columns;
       T* to = y.as<T>() + walk.offset[1] + unit % columns;
       for (std::int64_t s = 0; s < steps; ++s) {
@@ -162,7 +162,7 @@ extern const Kernel scan_cumsum{
         "threads",
     .bind = [](const Problem& p) -> Launcher {
       const Cumsum scan{wrap_axis(p.attributes.integer("axis"), p.input(0).rank()), p.attributes.flag("exclusive"),
-                        p.attributes.flag("reverse")};
+                        p.attributes.flag("reverse"), p.attributes.text("overflow") == "wrap"};
       return [scan](const LaunchArgs& args) { cumsum(args, scan); };
     },
 };

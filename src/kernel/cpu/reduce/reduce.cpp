@@ -30,6 +30,7 @@ struct ReducePlan {
   StridedAxes<1> reduced;  ///< strides of x
   std::int64_t length = 1;
   bool last_is_reduced = true;
+  bool wraps = false;  ///< sums of integers
 
   std::int64_t terms() const { return reduced.shape.elements() * (last_is_reduced ? length : 1); }
 };
@@ -242,7 +243,7 @@ void reduce_plain(const ReducePlan& plan, const Reducer& nothing, ThreadPool& po
 
 template <class T>
 void reduce_integers(const ReducePlan& plan, ThreadPool& pool) {
-  reduce_plain<T>(plan, integer_reducer(plan.kind, plan.x.dtype), pool);
+  reduce_plain<T>(plan, integer_reducer(plan.kind, plan.x.dtype, plan.wraps), pool);
 }
 
 template <Reduction kind>
@@ -250,10 +251,11 @@ Launcher bind(const Problem& p) {
   const int rank = p.input(0).rank();
   std::uint32_t reduced = 0;
   for (const int axis : wrap_axes(p.attributes.integers("axes"), rank)) reduced |= 1u << axis;
-  return [reduced, keepdims = p.attributes.flag("keepdims")](const LaunchArgs& args) {
+  const bool wraps = kind == Reduction::sum && p.attributes.text("overflow") == "wrap";
+  return [reduced, wraps, keepdims = p.attributes.flag("keepdims")](const LaunchArgs& args) {
     const TensorView &x = args.inputs[0], &y = args.outputs[0];
     const TensorView without = without_axes(y, reduced, keepdims, x.shape.rank());
-    reduce_axes(kind, x, reduced, without, *args.pool);
+    reduce_axes(kind, x, reduced, without, *args.pool, wraps);
   };
 }
 
@@ -263,9 +265,11 @@ constexpr const char* const summary =
 
 }  // namespace
 
-void reduce_axes(Reduction kind, const TensorView& x, std::uint32_t reduced, const TensorView& y, ThreadPool& pool) {
+void reduce_axes(Reduction kind, const TensorView& x, std::uint32_t reduced, const TensorView& y, ThreadPool& pool,
+                 bool wraps) {
   if (y.elements() == 0) return;
-  const ReducePlan plan = make_plan(kind, x, reduced, y);
+  ReducePlan plan = make_plan(kind, x, reduced, y);
+  plan.wraps = wraps;
   switch (x.dtype) {
     case DType::f64: return reduce_plain<double>(plan, RealReducer(kind), pool);
     case DType::boolean:

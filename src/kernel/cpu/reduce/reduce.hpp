@@ -11,6 +11,8 @@ namespace cermet::cpu {
 /// order. f32, bf16 and f16 convert between x and y; f64, integers and bool have one type. A result's terms are taken
 /// in index order where the last axis is kept, of one large image in a fixed number of slices, and over a fixed number
 /// of lanes where it is reduced.
-void reduce_axes(Reduction kind, const TensorView& x, std::uint32_t reduced, const TensorView& y, ThreadPool& pool);
+/// `wraps`: sums of integers wrap around.
+void reduce_axes(Reduction kind, const TensorView& x, std::uint32_t reduced, const TensorView& y, ThreadPool& pool,
+                 bool wraps = false);
 
 }  // namespace cermet::cpu

@@ -47,7 +47,8 @@ const Kernel scan_cumsum{
     .programs = [](const Problem& p) -> std::vector<Program> {
       return {{.header = "kernel/cuda/device/reduce/scan.cuh",
                .task = fmt::format("cermet::scan::{}<cermet::scan::Config{}>", scan_of(p).by_line ? "Lines" : "Columns",
-                                   config_text(scan::Config{.type = p.input(0).dtype})),
+                                   config_text(scan::Config{.type = p.input(0).dtype,
+                                                            .wraps = p.attributes.text("overflow") == "wrap"})),
                .threads = scan::threads,
                .shared_bytes = 256}};
     }};

@@ -40,9 +40,9 @@ Decline declines(const Problem& p) {
   return {};
 }
 
-Program program(DType type, int width) {
+Program program(DType type, bool wraps, int width) {
   const int number_bytes = type == DType::i64 ? 16 : type == DType::i32 ? 8 : 4;
-  const cumsum_tiled::Config config{.type = type, .width = width};
+  const cumsum_tiled::Config config{.type = type, .wraps = wraps, .width = width};
   return {.header = "kernel/cuda/device/reduce/cumsum_tiled.cuh",
           .task = fmt::format("cermet::cumsum_tiled::Task<cermet::cumsum_tiled::Config{}>", config_text(config)),
           .threads = threads,
@@ -52,7 +52,8 @@ Program program(DType type, int width) {
 /// Tiles of a sector's lines, and of 32.
 std::vector<Program> programs(const Problem& p) {
   const DType type = p.input(0).dtype;
-  return {program(type, narrow_of(type)), program(type, wide)};
+  const bool wraps = p.attributes.text("overflow") == "wrap";
+  return {program(type, wraps, narrow_of(type)), program(type, wraps, wide)};
 }
 
 void launch(const LaunchArgs& args, const Scan& scan) {

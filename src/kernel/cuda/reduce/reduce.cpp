@@ -104,8 +104,9 @@ std::vector<Program> reduce_programs(const ReducePlan& plan) {
              .threads = reduce::threads}};
   if (is_plain(plan.x))
     return {{.header = "kernel/cuda/device/reduce/integers.cuh",
-             .task = fmt::format("cermet::reduce::Integers<cermet::reduce::IntegerConfig{}>",
-                                 config_text(reduce::IntegerConfig{.kind = kind_of(plan.kind), .type = plan.x})),
+             .task = fmt::format(
+                 "cermet::reduce::Integers<cermet::reduce::IntegerConfig{}>",
+                 config_text(reduce::IntegerConfig{.kind = kind_of(plan.kind), .type = plan.x, .wraps = plan.wraps})),
              .threads = reduce::threads}};
   return {program_of(plan, plan.x, plan.out, reduce::threads),
           program_of(plan, plan.x, plan.out, plan.rows ? 32 : reduce::threads),
@@ -193,7 +194,8 @@ template <Reduction kind>
 ReducePlan plan_of(const Problem& p, const Config& config = {}) {
   const int rank = p.input(0).rank();
   const bool rows = rank == 0 || (reduced_axes(p) >> (rank - 1) & 1u) != 0;
-  return {kind, p.input(0).dtype, p.outputs[0].dtype, rows, config.find("splits").value_or(1) != 0};
+  const bool wraps = kind == Reduction::sum && p.attributes.text("overflow") == "wrap";
+  return {kind, p.input(0).dtype, p.outputs[0].dtype, rows, wraps, config.find("splits").value_or(1) != 0};
 }
 
 template <Reduction kind>

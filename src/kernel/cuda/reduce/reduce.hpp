@@ -12,6 +12,7 @@ struct ReducePlan {
   Reduction kind = Reduction::sum;
   DType x = DType::f32, out = DType::f32;
   bool rows = true;    ///< the last axis is reduced, or there is none
+  bool wraps = false;  ///< sums of integers
   bool splits = true;  ///< the terms of few results may be split over blocks
 };
 

@@ -95,9 +95,9 @@ struct Task {
       T* const to = y + at * y_stride;
 #pragma unroll
       for (int i = 0; i < rows; ++i) {
-        const T without = sum.stored();
+        const T without = sum.template stored<C.wraps>();
         sum = sum + Number::of(own[i]);
-        const T with = sum.stored();
+        const T with = sum.template stored<C.wraps>();
         if (at + i < length) to[i * y_stride] = p.exclusive ? without : with;
         own[i] = next[i];
       }

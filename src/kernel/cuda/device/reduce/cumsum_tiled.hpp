@@ -13,11 +13,12 @@ inline constexpr int threads = 512, sector_bytes = 32, wide = 32;
 
 struct Config {
   DType type = {};
-  int width = wide;  ///< lines of a tile: neighbours; those of a sector, or 32
+  bool wraps = false;  ///< sums of integers
+  int width = wide;    ///< lines of a tile: neighbours; those of a sector, or 32
 
   template <class Visit>
   constexpr void fields(Visit&& visit) const {
-    visit("type", type), visit("width", width);
+    visit("type", type), visit("wraps", wraps), visit("width", width);
   }
 };
 

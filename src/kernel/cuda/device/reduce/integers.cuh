@@ -1,5 +1,5 @@
-// Reductions of integers: sums are exact and clamped once; products are clamped after every factor, in index order; a
-// mean is rounded half to even.
+// Reductions of integers: sums are exact, and clamped once or wrapped; products are clamped after every factor, in
+// index order; a mean is rounded half to even.
 #pragma once
 
 #include "kernel/cuda/device/movement/axes.cuh"
@@ -71,7 +71,8 @@ struct Integers {
       for (int offset = 16; offset > 0; offset /= 2)
         sum = sum + Wide{__shfl_xor_sync(0xffffffffu, sum.low, offset), __shfl_xor_sync(0xffffffffu, sum.high, offset)};
       if (C.kind == Kind::mean && p.reduced.count > 0) sum = rounded_quotient(sum, p.reduced.count);
-      return clamped(sum);
+      if constexpr (C.wraps) return static_cast<Value>(sum.low);
+      else return clamped(sum);
     }
   }
 

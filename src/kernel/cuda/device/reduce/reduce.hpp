@@ -47,10 +47,11 @@ struct Params {
 struct IntegerConfig {
   Kind kind = Kind::sum;
   DType type = {};
+  bool wraps = false;  ///< sums
 
   template <class Visit>
   constexpr void fields(Visit&& visit) const {
-    visit("kind", kind), visit("type", type);
+    visit("kind", kind), visit("type", type), visit("wraps", wraps);
   }
 };
 

@@ -1,6 +1,6 @@
 // cumsum: a block scans a line in chunks, or each thread a line of its own where neighbouring lines lie side by side.
 // Sums never subtract terms again, so an infinity or NaN shows only in the sums that include it. Floating sums in
-// float32, in an order that lengths fix; integers exactly, clamped where they are stored.
+// float32, in an order that lengths fix; integers exactly, clamped or wrapped where they are stored.
 #pragma once
 
 #include "kernel/cuda/device/movement/axes.cuh"
@@ -16,14 +16,19 @@ struct Real {
   static CERMET_DEVICE Real of(T x) { return {to_float(x)}; }
   friend CERMET_DEVICE Real operator+(Real a, Real b) { return {a.value + b.value}; }
   CERMET_DEVICE Real up(int distance) const { return {__shfl_up_sync(0xffffffffu, value, distance)}; }
-  CERMET_DEVICE T stored() const { return from_float<T>(value); }
+  template <bool Wraps>
+  CERMET_DEVICE T stored() const {
+    return from_float<T>(value);
+  }
 };
 struct Int32 {
   int64_t value = 0;
   static CERMET_DEVICE Int32 of(int32_t x) { return {x}; }
   friend CERMET_DEVICE Int32 operator+(Int32 a, Int32 b) { return {a.value + b.value}; }
   CERMET_DEVICE Int32 up(int distance) const { return {__shfl_up_sync(0xffffffffu, value, distance)}; }
+  template <bool Wraps>
   CERMET_DEVICE int32_t stored() const {
+    if constexpr (Wraps) return static_cast<int32_t>(value);
     return static_cast<int32_t>(max_of<int64_t>(-2147483648LL, min_of<int64_t>(2147483647LL, value)));
   }
 };
@@ -34,7 +39,9 @@ struct Int64 {
   CERMET_DEVICE Int64 up(int distance) const {
     return {{__shfl_up_sync(0xffffffffu, value.low, distance), __shfl_up_sync(0xffffffffu, value.high, distance)}};
   }
+  template <bool Wraps>
   CERMET_DEVICE int64_t stored() const {
+    if constexpr (Wraps) return static_cast<int64_t>(value.low);
     constexpr int64_t most = 0x7fffffffffffffffLL;
     return value.clamped(-most - 1, most);
   }
@@ -43,7 +50,10 @@ struct Real64 {
   double value = 0;
   static CERMET_DEVICE Real64 of(double x) { return {x}; }
   friend CERMET_DEVICE Real64 operator+(Real64 a, Real64 b) { return {a.value + b.value}; }
-  CERMET_DEVICE double stored() const { return value; }
+  template <bool Wraps>
+  CERMET_DEVICE double stored() const {
+    return value;
+  }
 };
 template <class T>
 struct SumOf {
@@ -116,7 +126,7 @@ struct Lines {
       for (int i = 0; i < each; ++i) {
         const int64_t at = p.reverse ? p.length - 1 - first - i : first + i;
         const Number after = before + own[i];
-        const T with = after.stored(), without = before.stored();
+        const T with = after.template stored<C.wraps>(), without = before.template stored<C.wraps>();
         if (first + i < p.length) y[at * p.y_stride] = p.exclusive ? without : with;
         before = after;
       }
@@ -151,9 +161,9 @@ struct Columns {
 #pragma unroll
       for (int i = 0; i < ahead; ++i) {
         if (begin + i >= p.length) continue;
-        const T without = sum.stored();
+        const T without = sum.template stored<C.wraps>();
         sum = sum + Number::of(own[i]);
-        const T with = sum.stored();
+        const T with = sum.template stored<C.wraps>();
         y[(begin + i) * step * p.y_stride] = p.exclusive ? without : with;
       }
     }

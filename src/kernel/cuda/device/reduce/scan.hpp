@@ -10,10 +10,11 @@ inline constexpr int threads = 256;
 
 struct Config {
   DType type = {};
+  bool wraps = false;  ///< sums of integers
 
   template <class Visit>
   constexpr void fields(Visit&& visit) const {
-    visit("type", type);
+    visit("type", type), visit("wraps", wraps);
   }
 };
 
