@@ -27,6 +27,8 @@ TEST(MissingPage, MakesItsSequenceNanAndNoOther) {
                                {"attention.decode_shared", DType::f8_e4m3, 64, {5, 16}},
                                {"attention.decode_shared", DType::bf16, 256, {1, 2}},
                                {"attention.decode_shared", DType::i8, 256, {1, 1}},
+                               {"attention.decode_tma", DType::bf16, 128, {1, 1}},
+                               {"attention.decode_tma", DType::i8, 256, {5, 3}},
                                {"attention.prefill_paged_wide", DType::bf16, 512, {5, 3}}}) {
     PagedCase sequences{.contexts = {300, 150}, .queries = c.queries};
     sequences.cache = c.cache;

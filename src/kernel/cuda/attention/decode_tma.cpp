@@ -36,8 +36,10 @@ attention::TmaDecodeConfig device_config(const Problem& p, const Config& config 
   c.rows = rows <= 8 ? 8 : 16;
   const int warps = is_wide(a) ? 4 : 8;
   c.row_tiles = rows <= 16 ? 1 : rows <= 32 || is_wide(a) ? 2 : 4;
-  // Fewer heads than could be: their parts, which blocks leave each other, are smaller, and copies are large enough.
-  int heads = c.row_tiles == 4 ? 1 : 2;
+  // As many as there are warps for, except where few sequences leave blocks many parts of a span to combine.
+  constexpr std::int64_t few_sequences = 16;
+  int heads = warps / 2 / c.row_tiles;
+  if (a.sequences < few_sequences && c.element_bytes() == 2) heads = std::min(heads, 2);
   while (c.kv_heads % heads != 0) heads /= 2;
   c.heads = field("heads", heads);
   c.parts = field("parts", std::max(1, warps / blocks_each(config) / (c.heads * c.row_tiles)));
@@ -68,8 +70,8 @@ Decline declines(const Problem& p) {
   constexpr int keys = attention::TmaDecodeConfig::keys;
   if (a.block % keys != 0) return fmt::format("pages of {} tokens; taken: multiples of {}", a.block, keys);
   const attention::TmaDecodeConfig c = device_config(p);
-  if (a.q == DType::f32 && (is_wide(a) || (bytes == 2 && c.rows == 16 && a.head_size > 64)))
-    return "float32 queries with so many rows and columns need more registers";
+  if (a.q == DType::f32 && (is_wide(a) || a.head_size > 64))
+    return "float32 queries of so many columns need more registers";
   if (c.shared_bytes() > p.target->shared_bytes) return fmt::format("stages of {} bytes do not fit", c.stage_bytes());
   return attention_general_paged.declines(p);
 }
