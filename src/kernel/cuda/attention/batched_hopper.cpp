@@ -114,6 +114,7 @@ std::vector<Program> programs(const Problem& p, const Config& config) {
        .threads = 128,
        .shared_bytes = shared_bytes(a, tile),
        .min_blocks = tile.blocks,
+       .may_spill = tile.blocks > 3,  // 24 bytes at 128 registers; tuning measures them
        .reads_descriptors = true}};
   for (Program& other : as_fallbacks(attention_batched_file::attention_batched_general.programs(p)))
     list.push_back(std::move(other));
