@@ -98,10 +98,9 @@ DeclaredLaunches count_of(const Region& region, const Kernel& kernel, std::int64
 /// places that depend on values, equal shares of all sequences' keys, sorting inside a mixture, a fill and what
 /// follows.
 const std::set<std::string_view> partly_declared{
-    "attention.decode", "attention.decode_shared", "image.non_max_suppression",
-    "moe.mixture",      "moe.mixture_of_ranks",    "moe.permute",
-    "movement.nonzero", "movement.scatter",        "movement.scatter_nd",
-    "movement.unique",  "pool.max_unpool"};
+    "attention.decode", "attention.decode_shared", "attention.decode_tma", "image.non_max_suppression",
+    "moe.mixture",      "moe.mixture_of_ranks",    "moe.permute",          "movement.nonzero",
+    "movement.scatter", "movement.scatter_nd",     "movement.unique",      "pool.max_unpool"};
 
 TEST(Declared, RangesOfEveryCase) {
   const auto device = make_null_device(90);
