@@ -44,7 +44,7 @@ struct Body {
         v[k] = s1;
       }
     });
-    quantize_row_and_factor<Quantization{.format = {.dtype = cermet::DType::i8, .wide = false, .asymmetric = false, .group = 0}, .exact = false}>(quantized, p.out, coord, reduce, partial0, [&](float all) { return norm::inverse_root(all, partition.length, 0x1.0c6f7ap-20f); });
+    quantize_row_and_factor<Quantization{.format = {.dtype = cermet::DType::i8, .wide = false, .asymmetric = false, .group = 0, .power_of_two = false, .bounded = false}, .exact = false}>(quantized, p.out, coord, reduce, partial0, [&](float all) { return norm::inverse_root(all, partition.length, 0x1.0c6f7ap-20f); });
     reduce.finish();
   }
 };

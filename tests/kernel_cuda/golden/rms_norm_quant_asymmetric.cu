@@ -47,7 +47,7 @@ struct Body {
         v[k] = s1;
       }
     });
-    quantize_row<Quantization{.format = {.dtype = cermet::DType::i8, .wide = false, .asymmetric = true, .group = 0}, .exact = false}>(quantized, p.out, coord, reduce);
+    quantize_row<Quantization{.format = {.dtype = cermet::DType::i8, .wide = false, .asymmetric = true, .group = 0, .power_of_two = false, .bounded = false}, .exact = false}>(quantized, p.out, coord, reduce);
     reduce.finish();
   }
 };

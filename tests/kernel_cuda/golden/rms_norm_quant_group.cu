@@ -47,7 +47,7 @@ struct Body {
         v[k] = s1;
       }
     });
-    quantize_row<Quantization{.format = {.dtype = cermet::DType::i8, .wide = false, .asymmetric = false, .group = 128}, .exact = false}>(quantized, p.out, coord, reduce);
+    quantize_row<Quantization{.format = {.dtype = cermet::DType::i8, .wide = false, .asymmetric = false, .group = 128, .power_of_two = false, .bounded = false}, .exact = false}>(quantized, p.out, coord, reduce);
     reduce.finish();
   }
 };

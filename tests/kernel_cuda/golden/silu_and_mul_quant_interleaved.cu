@@ -51,7 +51,7 @@ struct Body {
     RawRow raw(partition, source, coord.active);
     auto row = make_row(partition, source, raw);
     // Phase 4: store
-    quantize_row<Quantization{.format = {.dtype = cermet::DType::i8, .wide = false, .asymmetric = false, .group = 0}, .exact = false}>(row, p.out, coord, reduce);
+    quantize_row<Quantization{.format = {.dtype = cermet::DType::i8, .wide = false, .asymmetric = false, .group = 0, .power_of_two = false, .bounded = false}, .exact = false}>(row, p.out, coord, reduce);
     reduce.finish();
   }
 };

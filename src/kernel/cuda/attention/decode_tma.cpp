@@ -28,7 +28,8 @@ attention::TmaDecodeConfig device_config(const Problem& p, const Config& config 
   };
   attention::TmaDecodeConfig c{};
   c.head_size = usual.head_size, c.value_size = usual.value_size, c.kv_heads = usual.kv_heads, c.group = usual.group;
-  c.block = usual.block, c.q = a.q, c.kv = a.kv, c.out = a.out, c.plain = a.plain;
+  c.block = usual.block, c.q = a.q, c.kv = a.kv, c.element_bytes = static_cast<int>(byte_size(a.kv)), c.out = a.out,
+  c.plain = a.plain;
   c.token_scales = a.token_scales;
   c.weight_parts = p.attributes.flag("strict") ? 2 : 1;
   c.heads_first = p.attributes.text("layout") == "hnd";
@@ -39,7 +40,7 @@ attention::TmaDecodeConfig device_config(const Problem& p, const Config& config 
   // As many as there are warps for, except where few sequences leave blocks many parts of a span to combine.
   constexpr std::int64_t few_sequences = 16;
   int heads = warps / 2 / c.row_tiles;
-  if (a.sequences < few_sequences && c.element_bytes() == 2) heads = std::min(heads, 2);
+  if (a.sequences < few_sequences && c.element_bytes == 2) heads = std::min(heads, 2);
   while (c.kv_heads % heads != 0) heads /= 2;
   c.heads = field("heads", heads);
   c.parts = field("parts", std::max(1, warps / blocks_each(config) / (c.heads * c.row_tiles)));
@@ -114,7 +115,7 @@ std::int64_t blocks(const Target& target, const Config& config) {
 bool set_maps(const Device& device, const attention::TmaDecodeConfig& c, attention::TmaDecodeParams& params) {
   const attention::Params& p = params.d.a;
   const auto encode = [&](const attention::KeyList& list, int size, TensorMapBytes& to) {
-    const int line = 128 / c.element_bytes(), lines = c.lines(size);
+    const int line = 128 / c.element_bytes, lines = c.lines(size);
     if ((c.heads_first ? list.row_stride : list.head_stride) != size) return false;
     // Without pages nothing is copied, and their address says nothing.
     const void* const data = p.blocks > 0 ? list.data : p.q;

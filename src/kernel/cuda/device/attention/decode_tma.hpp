@@ -10,6 +10,7 @@ struct TmaDecodeConfig {
   int head_size, value_size, kv_heads, group, block;  ///< a row of the cache has 128, 256 or 512 bytes; block: tokens
                                                       ///< of a page, a multiple of `keys`
   DType q, kv, out;
+  int element_bytes;  ///< of the cache
   bool plain;         ///< neither softcap nor alibi
   bool token_scales;  ///< of quantized keys and values, both; then pages are heads first
   int weight_parts;   ///< 16-bit numbers that a weight is multiplied as; of 8 rows always two
@@ -25,10 +26,10 @@ struct TmaDecodeConfig {
   template <class Visit>
   constexpr void fields(Visit&& visit) const {
     visit("head_size", head_size), visit("value_size", value_size), visit("kv_heads", kv_heads), visit("group", group),
-        visit("block", block), visit("q", q), visit("kv", kv), visit("out", out), visit("plain", plain),
-        visit("token_scales", token_scales), visit("weight_parts", weight_parts), visit("rows", rows),
-        visit("heads", heads), visit("row_tiles", row_tiles), visit("parts", parts), visit("stages", stages),
-        visit("early", early), visit("joins", joins), visit("heads_first", heads_first);
+        visit("block", block), visit("q", q), visit("kv", kv), visit("out", out), visit("element_bytes", element_bytes),
+        visit("plain", plain), visit("token_scales", token_scales), visit("weight_parts", weight_parts),
+        visit("rows", rows), visit("heads", heads), visit("row_tiles", row_tiles), visit("parts", parts),
+        visit("stages", stages), visit("early", early), visit("joins", joins), visit("heads_first", heads_first);
   }
 
   static constexpr int keys = 16;  ///< of a tile, which is a unit of work, too
@@ -45,8 +46,7 @@ struct TmaDecodeConfig {
   constexpr int writers() const { return heads * row_tiles; }       ///< warps with different rows
   constexpr int consumers() const { return writers() * parts; }
   constexpr int threads() const { return 32 * (consumers() + 1); }
-  constexpr int element_bytes() const { return kv == DType::bf16 || kv == DType::f16 ? 2 : 1; }
-  constexpr int lines(int size) const { return size * element_bytes() / 128; }   ///< of a row
+  constexpr int lines(int size) const { return size * element_bytes / 128; }     ///< of a row
   constexpr int tile_bytes(int size) const { return keys * 128 * lines(size); }  ///< of a head
   constexpr int stage_bytes() const { return heads * (tile_bytes(head_size) + tile_bytes(value_size)); }
   constexpr int scale_bytes() const { return token_scales ? 2 * heads * keys * 4 : 0; }  ///< beside a stage
