@@ -26,6 +26,7 @@
 #include "kernel/cuda/device/ptx/bulk.cuh"
 #include "kernel/cuda/device/ptx/mbarrier.cuh"
 #include "kernel/cuda/device/ptx/tma.cuh"
+#include "kernel/cuda/device/task.cuh"
 
 #if CERMET_ARCH >= 900
 namespace cermet::attention {
